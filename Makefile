@@ -1,0 +1,50 @@
+# `make test` and `make demo` set up everything they need in .venv and reuse it.
+PYTHON ?= python3
+VENV := .venv
+BENCH_VENV := .venv-bench
+BACKENDS := tensorflow jax torch
+PYTEST := $(VENV)/bin/python -m pytest
+
+# Some CPUs announce bfloat16 tile instructions that their virtual machine cannot run.
+export ONEDNN_MAX_CPU_ISA ?= AVX512_CORE_FP16
+export TF_CPP_MIN_LOG_LEVEL ?= 2
+
+.PHONY: help setup test lint $(addprefix test-,$(BACKENDS)) format prove bench clean
+
+help:  ## Show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(VENV)/installed  ## Create .venv with the package, all backends and the tools
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable ".[jax,torch,plots,dev]"
+	touch $@
+
+test: lint $(addprefix test-,$(BACKENDS))  ## Lint, import contract, and the suite on all three backends
+
+lint: $(VENV)/installed  ## Ruff and the import contract
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/lint-imports
+
+$(addprefix test-,$(BACKENDS)): test-%: $(VENV)/installed  ## The suite on one backend, e.g. make test-jax
+	KERAS_BACKEND=$* $(PYTEST) -n 2 -m "not prove"
+
+format: $(VENV)/installed  ## Let ruff format and sort
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+prove: $(VENV)/installed  ## Every proof at full size; writes docs/evidence.md
+	$(VENV)/bin/python -m tests.prove
+
+bench: $(BENCH_VENV)/installed  ## This package beside its peers; writes docs/benchmarks.md
+	$(BENCH_VENV)/bin/python -m benchmarks.train_step --write docs/benchmarks.md
+
+$(BENCH_VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(BENCH_VENV)
+	$(BENCH_VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable ".[jax,torch,plots,bench]"
+	touch $@
+
+clean:  ## Remove the environments and caches
+	rm -rf $(VENV) $(BENCH_VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,1 @@
+"""This package beside its peers, in one run."""

@@ -1,0 +1,23 @@
+"""The Transformer of "Attention Is All You Need" in Keras 3.
+
+One alphabet names the axes of every tensor, in code, docstrings and error messages:
+
+| letter | axis |
+|---|---|
+| `B` | batch |
+| `S`, `T` | source and target length |
+| `L` | length of a cache |
+| `M` | model width |
+| `N`, `H` | heads, and the width of a head |
+| `F` | feed-forward width |
+| `V` | vocabulary |
+| `K` | beams |
+
+A line of code that changes a shape ends in a comment such as `# (B, N, T, S)`.
+"""
+
+from keras_transformer import layers, masks, models
+from keras_transformer.models import Transformer, TransformerConfig
+from keras_transformer.version import __version__
+
+__all__ = ["Transformer", "TransformerConfig", "__version__", "layers", "masks", "models"]

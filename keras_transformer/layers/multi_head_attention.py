@@ -1,0 +1,351 @@
+"""Multi-head attention (section 3.2 of the paper)."""
+
+import math
+
+import keras
+from keras import ops
+
+from keras_transformer.layers.initializers import initializer_for
+from keras_transformer.masks import causal_mask, combine_masks
+
+
+def attention_weights(query, key, mask=None, bias=None):
+    """Computes softmax(QK^T / sqrt(d_k)) in float32, with zeros in rows that may attend to nothing.
+
+    Args:
+        query: Float tensor `(B, T, N, H)`.
+        key: Float tensor `(B, S, N, H)`.
+        mask: Boolean tensor that broadcasts to `(B, N, T, S)`, True where a query may attend, or `None`.
+        bias: Float tensor that broadcasts to `(B, N, T, S)`, added to the scaled products, or `None`.
+
+    Returns:
+        A float32 tensor `(B, N, T, S)`.
+    """
+    query = ops.transpose(query * query.shape[-1] ** -0.5, (0, 2, 1, 3))  # (B, N, T, H)
+    key = ops.transpose(key, (0, 2, 3, 1))  # (B, N, H, S)
+    scores = ops.cast(ops.matmul(query, key), "float32")  # (B, N, T, S)
+    if bias is not None:
+        scores = scores + ops.cast(bias, "float32")
+    if mask is None:
+        return ops.softmax(scores, axis=-1)
+    # A finite stand-in for minus infinity: a row without any key then has no NaN to hide, in the gradient either.
+    weights = ops.softmax(ops.where(mask, scores, -1e30), axis=-1)
+    return ops.where(mask, weights, 0.0)
+
+
+def fused_attention(query, key, value, mask=None, bias=None, is_causal=False):
+    """Computes softmax(QK^T / sqrt(d_k))V with the backend's fused kernel, without the weights ever being seen.
+
+    Args:
+        query: Float tensor `(B, T, N, H)`.
+        key: Float tensor `(B, S, N, H)`.
+        value: Float tensor `(B, S, N, H)`; its `H` may differ from that of the others.
+        mask: Boolean tensor that broadcasts to `(B, N, T, S)`, or `None`.
+        bias: Float tensor that broadcasts to `(B, N, T, S)`, or `None`.
+        is_causal: Whether key `s` is hidden from query `t < s`. Not together with `mask` or `bias`.
+
+    Returns:
+        A float tensor `(B, T, N, H)`; zeros in rows that may attend to nothing.
+    """
+    if bias is not None and mask is not None:
+        # Not every backend's kernel takes both.
+        lowest = -3e4 if keras.backend.standardize_dtype(query.dtype) == "float16" else -1e30
+        bias = ops.where(mask, ops.cast(bias, query.dtype), lowest)
+    context = ops.dot_product_attention(query, key, value, bias=bias, mask=mask if bias is None else None, is_causal=is_causal)
+    if mask is None:
+        return context
+    row_has_keys = ops.transpose(ops.any(mask, axis=-1, keepdims=True), (0, 2, 1, 3))  # (B, T, N, 1)
+    return ops.where(row_has_keys, context, ops.zeros_like(context))
+
+
+def with_head_axis(mask):
+    """Brings a mask `(T, S)`, `(B, T, S)` or `(B, N, T, S)` to four axes, so that it broadcasts over the heads."""
+    if mask is None or len(mask.shape) == 4:
+        return mask
+    return ops.expand_dims(mask, (0, 1) if len(mask.shape) == 2 else 1)
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class MultiHeadAttention(keras.layers.Layer):
+    """Several attentions side by side, each on its own projection of queries, keys and values.
+
+    With one input it is self-attention; with a second one, `value`, it is cross-attention from the first to the second.
+
+        Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V                          (section 3.2.1)
+        MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O                       (section 3.2.2)
+        head_i             = Attention(Q W_i^Q, K W_i^K, V W_i^V)
+
+    | paper | here |
+    |---|---|
+    | h | `num_heads` (N) |
+    | d_k, d_v | `key_dim`, `value_dim` (H) |
+    | W^Q, W^K, W^V, W^O | the layers `query`, `key`, `value`, `output`; the heads lie side by side in the columns of a kernel |
+
+    Softmax is computed in float32 under every dtype policy. The backend's fused kernel does the work unless the scores are
+    asked for or attention dropout is at work, so always at inference.
+
+    To change how attention works, override one of the small methods: `project_query`, `project_key` and `project_value`
+    (rotary positions), `score_bias` (relative positions), `attend` (anything else). Each sees ordinary queries, keys and
+    values, with the positions they stand at, in a full pass, in a cached step and under beam search.
+
+    Args:
+        num_heads: Number of heads.
+        key_dim: Width of each head's queries and keys.
+        value_dim: Width of each head's values. Defaults to `key_dim`.
+        output_dim: Width of the output. Defaults to that of the query.
+        dropout: Rate of dropout on the attention weights (the paper has none).
+        use_bias: Whether the four projections have biases.
+        kernel_initializer: Initializer of the kernels; each of the four gets a clone of its own.
+        bias_initializer: Initializer of the biases.
+        **kwargs: `name`, `dtype`, `trainable` of every Keras layer.
+
+    Call arguments:
+        query: Float tensor `(B, T, M)`.
+        value: Float tensor `(B, S, M)`. Without it, the query attends to itself.
+        key: Float tensor `(B, S, M)`. Defaults to `value`.
+        attention_mask: Boolean tensor `(T, S)`, `(B, T, S)` or `(B, N, T, S)`, True where a query may attend to a key.
+        query_mask, value_mask, key_mask: Boolean tensors `(B, T)`, `(B, S)`, `(B, S)`, False at padding.
+        use_causal_mask: Whether a query sees only keys at its own position and before.
+        positions: Integer tensor `(T,)` or `(B, T)`, where the query's tokens stand. Defaults to 0, 1, ..., T-1. In
+            self-attention the keys stand there too; keys of their own stand at 0, 1, ..., S-1.
+        cache: A dictionary from `growing_cache` (self-attention: the query's own keys and values are written into it at
+            `positions`, and each query sees what stands at its position and before) or from `fixed_cache` (cross-attention:
+            it is only read, and `value` and `key` are not needed).
+        return_attention_scores: Whether to return the attention weights as well.
+        training: Whether dropout is at work.
+
+    Returns:
+        The output, `(B, T, M)`. With a cache, `(output, cache)`. The scores, float32 `(B, N, T, S)`, come last when asked for.
+
+    Masking:
+        All masks given, explicit or attached to the inputs by Keras, are joined by a logical and. A row that may attend to
+        nothing has weights of zero, so that only the bias of the output projection is left of it.
+
+    Example:
+
+    >>> attention = MultiHeadAttention(num_heads=8, key_dim=64)
+    >>> attention(keras.random.normal((2, 10, 512)), use_causal_mask=True).shape
+    (2, 10, 512)
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        value_dim: int | None = None,
+        output_dim: int | None = None,
+        dropout: float = 0.0,
+        use_bias: bool = True,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        for name, size in {"num_heads": num_heads, "key_dim": key_dim}.items():
+            if size < 1:
+                raise ValueError(f"`{name}` must be a positive integer. Received: {name}={size}")
+        self.num_heads = num_heads
+        self.key_dim = key_dim
+        self.value_dim = value_dim
+        self.output_dim = output_dim
+        self.dropout = dropout
+        self.use_bias = use_bias
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.supports_masking = True
+
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        value_shape = value_shape or query_shape
+        key_shape = key_shape or value_shape
+        value_dim = self.value_dim or self.key_dim
+        self.query_dense = self.make_projection("query", self.num_heads * self.key_dim)
+        self.key_dense = self.make_projection("key", self.num_heads * self.key_dim)
+        self.value_dense = self.make_projection("value", self.num_heads * value_dim)
+        self.output_dense = self.make_projection("output", self.output_dim or query_shape[-1])
+        self.dropout_layer = keras.layers.Dropout(self.dropout, dtype=self.dtype_policy, name="dropout")
+        self.query_dense.build(query_shape)
+        self.key_dense.build(key_shape)
+        self.value_dense.build(value_shape)
+        self.output_dense.build((*query_shape[:-1], self.num_heads * value_dim))
+
+    def make_projection(self, name: str, units: int) -> keras.layers.Layer:
+        """Makes one of the four linear maps: `query`, `key`, `value` or `output`."""
+        return keras.layers.Dense(
+            units,
+            use_bias=self.use_bias,
+            kernel_initializer=initializer_for(self.kernel_initializer, name),
+            bias_initializer=initializer_for(self.bias_initializer, name),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def project_query(self, query, positions):
+        """Projects queries `(B, T, M)` that stand at `positions` to `(B, T, N, H)`."""
+        return self.split_heads(self.query_dense(query))
+
+    def project_key(self, key, positions):
+        """Projects keys `(B, S, M)` that stand at `positions` to `(B, S, N, H)`."""
+        return self.split_heads(self.key_dense(key))
+
+    def project_value(self, value, positions):
+        """Projects values `(B, S, M)` that stand at `positions` to `(B, S, N, H)`."""
+        return self.split_heads(self.value_dense(value))
+
+    def project_output(self, context):
+        """Concatenates the heads of `(B, T, N, H)` and projects them to `(B, T, M)`."""
+        length = ops.shape(context)[1]
+        return self.output_dense(ops.reshape(context, (-1, length, math.prod(context.shape[2:]))))
+
+    def split_heads(self, x):
+        """Takes `(B, T, N * H)` apart into heads, `(B, T, N, H)`."""
+        return ops.reshape(x, (-1, ops.shape(x)[1], self.num_heads, x.shape[-1] // self.num_heads))
+
+    def score_bias(self, query_positions, key_positions):
+        """Returns what is added to the scaled products: `None`, or a tensor that broadcasts to `(B, N, T, S)`."""
+        return None
+
+    def attend(self, query, key, value, mask=None, bias=None, is_causal=False, return_scores=False, training=False):
+        """Mixes the values by attention weights.
+
+        Args:
+            query: Float tensor `(B, T, N, H)`.
+            key: Float tensor `(B, S, N, H)`.
+            value: Float tensor `(B, S, N, H)`.
+            mask: Boolean tensor that broadcasts to `(B, N, T, S)`, or `None`.
+            bias: What `score_bias` returned.
+            is_causal: True in place of a mask when nothing but the future is hidden, so that fused kernels can know.
+            return_scores: Whether the attention weights are wanted.
+            training: Whether dropout is at work.
+
+        Returns:
+            A tuple: the context `(B, T, N, H)`, and the weights `(B, N, T, S)` or `None`.
+        """
+        if not return_scores and not (training and self.dropout > 0):
+            return fused_attention(query, key, value, mask, bias, is_causal), None
+        if is_causal:
+            mask = causal_mask(ops.arange(ops.shape(query)[1]), ops.arange(ops.shape(key)[1]))
+        weights = attention_weights(query, key, mask, bias)
+        dropped = ops.cast(self.dropout_layer(weights, training=training), value.dtype)
+        context = ops.matmul(dropped, ops.transpose(value, (0, 2, 1, 3)))  # (B, N, T, H)
+        return ops.transpose(context, (0, 2, 1, 3)), weights if return_scores else None
+
+    def __call__(self, query, value=None, *args, **kwargs):
+        # Keras hands the masks attached to the inputs over only where it sees two tensors: name a lone input twice.
+        if value is None and not args and all(kwargs.get(name) is None for name in ("key", "positions", "cache")):
+            value = query
+        return super().__call__(query, value, *args, **kwargs)
+
+    def call(
+        self,
+        query,
+        value=None,
+        key=None,
+        attention_mask=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
+        use_causal_mask=False,
+        positions=None,
+        cache=None,
+        return_attention_scores=False,
+        training=None,
+    ):
+        query_positions = ops.arange(ops.shape(query)[1]) if positions is None else positions
+        is_self_attention = value is None
+        grows = cache is not None and "key" in cache
+        value = query if value is None else value
+        key = value if key is None else key
+
+        # Queries, keys and values, one of each per head.
+        queries = self.project_query(query, query_positions)  # (B, T, N, H)
+        if cache is None or grows:
+            key_positions = query_positions if is_self_attention or grows else ops.arange(ops.shape(key)[1])
+            keys = self.project_key(key, key_positions)  # (B, S, N, H)
+            values = self.project_value(value, key_positions)  # (B, S, N, H)
+        if grows:
+            cache = self.write_cache(cache, keys, values, query_positions)
+            keys, values = cache["key"], cache["value"]  # (B, L, N, H)
+        elif cache is not None:
+            keys, values = cache["fixed_key"], cache["fixed_value"]  # (B, S, N, H)
+        if cache is not None:
+            key_positions = ops.arange(ops.shape(keys)[1])
+
+        # Who may look where.
+        if is_self_attention and cache is None and value_mask is None:
+            value_mask = query_mask
+        mask = combine_masks(
+            with_head_axis(attention_mask),
+            None if query_mask is None else query_mask[:, None, :, None],  # (B, 1, T, 1)
+            None if value_mask is None else value_mask[:, None, None, :],  # (B, 1, 1, S)
+            None if key_mask is None else key_mask[:, None, None, :],  # (B, 1, 1, S)
+        )
+        bias = self.score_bias(query_positions, key_positions)
+        is_causal = use_causal_mask and mask is None and bias is None and positions is None and cache is None
+        if grows or (use_causal_mask and not is_causal):
+            mask = combine_masks(mask, with_head_axis(causal_mask(query_positions, key_positions)))
+
+        context, scores = self.attend(
+            queries, keys, values, mask, bias, is_causal, return_scores=return_attention_scores, training=training
+        )  # (B, T, N, H), (B, N, T, S)
+        output = self.project_output(context)  # (B, T, M)
+        results = [output]
+        if cache is not None:
+            results.append(cache)
+        if return_attention_scores:
+            results.append(scores)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def growing_cache(self, batch_size, length: int) -> dict:
+        """Makes an empty cache for self-attention, with room for `length` positions: `{"key", "value"}`, `(B, L, N, H)`."""
+        shape = (batch_size, length, self.num_heads)
+        return {
+            "key": ops.zeros((*shape, self.key_dim), dtype=self.compute_dtype),
+            "value": ops.zeros((*shape, self.value_dim or self.key_dim), dtype=self.compute_dtype),
+        }
+
+    def fixed_cache(self, value, key=None) -> dict:
+        """Projects keys and values once, for all steps of cross-attention: `{"fixed_key", "fixed_value"}`, `(B, S, N, H)`."""
+        key = value if key is None else key
+        positions = ops.arange(ops.shape(key)[1])
+        return {
+            "fixed_key": self.project_key(key, positions),
+            "fixed_value": self.project_value(value, positions),
+        }
+
+    def write_cache(self, cache: dict, key, value, positions) -> dict:
+        """Writes keys and values `(B, T, N, H)` into a growing cache at `positions`, `(T,)` or `(B, T)`."""
+        batch_size, length = ops.shape(key)[0], ops.shape(key)[1]
+        rows = ops.broadcast_to(ops.expand_dims(ops.arange(batch_size), 1), (batch_size, length))
+        columns = ops.broadcast_to(ops.cast(positions, rows.dtype), (batch_size, length))
+        indices = ops.reshape(ops.stack([rows, columns], axis=-1), (-1, 2))  # (B * T, 2)
+        return {
+            name: ops.scatter_update(cache[name], indices, ops.reshape(new, (-1, *new.shape[2:])))
+            for name, new in {"key": key, "value": value}.items()
+        }
+
+    def compute_output_shape(self, query_shape, value_shape=None, key_shape=None):
+        return (*query_shape[:-1], self.output_dim or query_shape[-1])
+
+    def compute_output_spec(self, query, value=None, key=None, *args, cache=None, return_attention_scores=False, **kwargs):
+        results = [keras.KerasTensor(self.compute_output_shape(query.shape), dtype=self.compute_dtype)]
+        keys = query if value is None else value
+        if cache is not None:
+            results.append({name: keras.KerasTensor(x.shape, dtype=x.dtype) for name, x in cache.items()})
+            keys = next(iter(cache.values()))
+        if return_attention_scores:
+            shape = (query.shape[0], self.num_heads, query.shape[1], keys.shape[1])
+            results.append(keras.KerasTensor(shape, dtype="float32"))
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "key_dim": self.key_dim,
+            "value_dim": self.value_dim,
+            "output_dim": self.output_dim,
+            "dropout": self.dropout,
+            "use_bias": self.use_bias,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+        }

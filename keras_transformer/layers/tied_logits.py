@@ -1,0 +1,70 @@
+"""The output projection that shares the embedding's matrix (section 3.4 of the paper)."""
+
+import keras
+from keras import ops
+
+from keras_transformer.layers.token_embedding import TokenEmbedding
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class TiedLogits(keras.layers.Layer):
+    """Scores every entry of the vocabulary with the transpose of an embedding's matrix.
+
+        logits = x E^T + b, E the matrix of `embedding`                            (section 3.4)
+
+    The layer is made with `dtype="float32"` in the model, so that logits are float32 under every dtype policy.
+
+    Args:
+        embedding: The `TokenEmbedding` whose matrix is used. It stays the owner of its weights.
+        use_bias: Whether a bias is added (the paper has none).
+        bias_initializer: Initializer of the bias.
+        **kwargs: `name`, `dtype`, `trainable` of every Keras layer.
+
+    Call arguments:
+        inputs: Float tensor `(B, T, M)`.
+
+    Returns:
+        A float tensor `(B, T, V)`.
+
+    Masking:
+        A mask attached to the input is passed on.
+
+    Example:
+
+    >>> embedding = TokenEmbedding(8000, 512)
+    >>> embedded = embedding(keras.ops.ones((2, 10), dtype="int32"))
+    >>> TiedLogits(embedding)(embedded).shape
+    (2, 10, 8000)
+    """
+
+    def __init__(self, embedding: TokenEmbedding, use_bias: bool = False, bias_initializer="zeros", **kwargs):
+        super().__init__(**kwargs)
+        self.embedding = embedding
+        self.use_bias = use_bias
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.supports_masking = True
+
+    def build(self, input_shape):
+        if not self.embedding.built:
+            self.embedding.build()
+        if self.use_bias:
+            self.bias = self.add_weight(shape=(self.embedding.vocabulary_size,), initializer=self.bias_initializer, name="bias")
+
+    def call(self, inputs):
+        logits = ops.matmul(inputs, ops.transpose(self.embedding.embeddings))  # (B, T, V)
+        return logits + self.bias if self.use_bias else logits
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[:-1], self.embedding.vocabulary_size)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "embedding": keras.saving.serialize_keras_object(self.embedding),
+            "use_bias": self.use_bias,
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**{**config, "embedding": keras.saving.deserialize_keras_object(config["embedding"])})

@@ -1,0 +1,1 @@
+"""Recipes and entry points that are run from a checkout."""
