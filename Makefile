@@ -9,6 +9,9 @@ PYTEST := $(VENV)/bin/python -m pytest
 export ONEDNN_MAX_CPU_ISA ?= AVX512_CORE_FP16
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
+# Tests run each compiled program once or twice: compiling quickly matters more than running quickly.
+QUICK_XLA := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true
+
 .PHONY: help setup test lint $(addprefix test-,$(BACKENDS)) format prove bench clean
 
 help:  ## Show this list
@@ -28,8 +31,8 @@ lint: $(VENV)/installed  ## Ruff and the import contract
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/lint-imports
 
-$(addprefix test-,$(BACKENDS)): test-%: $(VENV)/installed  ## The suite on one backend, e.g. make test-jax
-	KERAS_BACKEND=$* $(PYTEST) -n 2 -m "not prove"
+$(addprefix test-,$(BACKENDS)): test-%: $(VENV)/installed  ## The suite on one backend, or a part: make test-jax TESTS=tests/layers
+	KERAS_BACKEND=$* XLA_FLAGS="$(QUICK_XLA)" $(PYTEST) -n 2 $(TESTS)
 
 format: $(VENV)/installed  ## Let ruff format and sort
 	$(VENV)/bin/ruff check --fix .

@@ -39,7 +39,7 @@ def fused_attention(query, key, value, mask=None, bias=None, is_causal=False):
     Args:
         query: Float tensor `(B, T, N, H)`.
         key: Float tensor `(B, S, N, H)`.
-        value: Float tensor `(B, S, N, H)`; its `H` may differ from that of the others.
+        value: Float tensor `(B, S, N, H)`.
         mask: Boolean tensor that broadcasts to `(B, N, T, S)`, or `None`.
         bias: Float tensor that broadcasts to `(B, N, T, S)`, or `None`.
         is_causal: Whether key `s` is hidden from query `t < s`. Not together with `mask` or `bias`.
@@ -220,7 +220,8 @@ class MultiHeadAttention(keras.layers.Layer):
         Returns:
             A tuple: the context `(B, T, N, H)`, and the weights `(B, N, T, S)` or `None`.
         """
-        if not return_scores and not (training and self.dropout > 0):
+        fusible = query.shape[-1] == value.shape[-1]  # Not every backend's kernel takes values of another width.
+        if fusible and not return_scores and not (training and self.dropout > 0):
             return fused_attention(query, key, value, mask, bias, is_causal), None
         if is_causal:
             mask = causal_mask(ops.arange(ops.shape(query)[1]), ops.arange(ops.shape(key)[1]))

@@ -1,0 +1,67 @@
+"""The parent's end of a worker: start it, ask it for a few steps, stop it."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from benchmarks.contenders import Contender
+
+
+class WorkerProcess:
+    """A contender in a subprocess, idle unless asked to run.
+
+    Args:
+        contender: Who runs.
+        mode: One of the contender's modes.
+        shape: Name of the model's shape.
+        threads: Number of threads it may compute with.
+    """
+
+    def __init__(self, contender: Contender, mode: str, shape: str, threads: int):
+        self.contender = contender
+        self.mode = mode
+        self.rounds = []
+        self.log = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.worker", contender.module, mode, shape],
+            env={**os.environ, **thread_limits(threads), **contender.environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            text=True,
+        )
+        self.num_parameters = self.read_answer()["num_parameters"]
+
+    def run_round(self, seconds: float):
+        """Lets the contender train for about this long, at least one step, and notes the time of each step."""
+        print(seconds, file=self.process.stdin, flush=True)
+        self.rounds.append(self.read_answer()["seconds"])
+
+    def read_answer(self) -> dict:
+        """Waits for a line of JSON; raises a `RuntimeError` with the end of its log if the worker died."""
+        line = self.process.stdout.readline()
+        if line:
+            return json.loads(line)
+        self.process.wait()
+        self.log.seek(0)
+        raise RuntimeError(f"{self.contender.name} ({self.mode}) stopped:\n{self.log.read()[-3000:]}")
+
+    def stop(self):
+        """Closes the worker's input, on which it ends, and waits for it."""
+        self.process.stdin.close()
+        self.process.wait()
+        self.log.close()
+
+
+def thread_limits(threads: int) -> dict[str, str]:
+    """Returns the environment that holds TensorFlow, JAX and torch to a number of threads."""
+    return {
+        "OMP_NUM_THREADS": str(threads),
+        "MKL_NUM_THREADS": str(threads),
+        "TF_NUM_INTRAOP_THREADS": str(threads),
+        "TF_NUM_INTEROP_THREADS": str(threads),
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "HF_HUB_OFFLINE": "1",
+    }

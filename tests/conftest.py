@@ -1,0 +1,70 @@
+"""What every test can use: proof sizes, a record of what a proof saw, and reproducible randomness."""
+
+import contextlib
+import json
+import os
+
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")  # See the Makefile.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+with contextlib.suppress(ImportError):
+    import torch  # noqa: F401  (before TensorFlow, or the two libraries' threads get in each other's way)
+
+import keras
+import numpy as np
+import pytest
+
+PROVING = os.environ.get("PROVE") == "1"
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "proof(claim): shows a claim of docs/evidence.md; `make prove` runs it at full size")
+
+
+@pytest.fixture
+def size():
+    """Chooses between the size of a proof in `make test` and in `make prove`: `size(50, full=10_000)`."""
+    return lambda sample, full: full if PROVING else sample
+
+
+@pytest.fixture
+def seen(request):
+    """Notes what a proof saw: `seen(f"largest difference {difference:.1e}")`."""
+    notes = []
+    request.node.seen = notes
+    return notes.append
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    marker = item.get_closest_marker("proof")
+    path = os.environ.get("EVIDENCE")
+    if marker and path and (report.when == "call" or report.outcome != "passed"):
+        line = {
+            "claim": marker.args[0],
+            "test": item.nodeid,
+            "backend": keras.backend.backend(),
+            "outcome": report.outcome,
+            "seen": getattr(item, "seen", []),
+        }
+        with open(path, "a", encoding="utf8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    keras.utils.set_random_seed(7)
+
+
+@pytest.fixture
+def random():
+    return np.random.default_rng(7)
+
+
+@pytest.fixture(params=["float32", "mixed_bfloat16", "mixed_float16"])
+def policy(request):
+    """Runs a test under each dtype policy."""
+    keras.config.set_dtype_policy(request.param)
+    yield request.param
+    keras.config.set_dtype_policy("float32")
