@@ -17,14 +17,16 @@ COLUMNS = ("contender", "compiled", "target tokens/s", "median", "times best pee
 BEGIN = "<!-- train_step: begin, written by `python -m benchmarks.train_step --write` -->"
 END = "<!-- train_step: end -->"
 NOTES = f"""\
-One step is forward pass, sparse cross-entropy from logits over all target tokens, backward pass and Adam, in float32, with dropout
-0.1 and one matrix for both embeddings and the logits. Every contender has a process and two threads of its own; they take turns in
-short rounds, so that all see the same noise. Speed is that of the fastest step of all rounds; where a contender can be
-compiled in two ways, each has a row and the better one counts. Every contender hides the padding of the source and the future of
-the target, though the batch has no padding. keras-hub and torch.nn.Transformer apply dropout to attention weights as well, and the
-latter within the feed-forward network, as they have one rate for all; ours and Marian follow the paper. Torch peers run eagerly
-with the fused Adam. The matmul peak is the fastest of plain float32 products in TensorFlow and torch (1024 x 512 x 2048 and
-2048 x 2048 x 2048) in the same rounds; the operations of a step are counted as {FLOPS_FORMULA}."""
+One step is forward pass, sparse cross-entropy from logits over all target tokens, backward pass and Adam, in float32, with
+dropout 0.1 and one matrix for both embeddings and the logits. Every contender has a process of its own and the same number
+of threads; they take turns in short rounds, so that all see the same noise. Speed is that of the fastest step of all rounds;
+where a contender can be compiled in two ways, each has a row and the better one counts. Every contender hides the padding of
+the source and the future of the target, though the batch has no padding. keras-hub and torch.nn.Transformer apply dropout to
+attention weights as well, and the latter within the feed-forward network, as they have one rate for all; ours and Marian
+follow the paper. Torch peers run eagerly with the fused Adam. The matmul peak is the fastest of plain float32 products in
+TensorFlow and torch (1024 x 512 x 2048 and 2048 x 2048 x 2048) in the same rounds; the operations of a step are counted as
+{FLOPS_FORMULA}. A product is shorter than a step and finds a quiet moment more easily: on a busy machine the share of the
+peak is understated."""
 
 
 def row_of(result: Result, results: list[Result]) -> tuple[str, ...]:
@@ -77,8 +79,8 @@ def markdown_section(measured: list[tuple[Shape, list[Result], float]], command:
 
 
 def machine() -> str:
-    """Names the processor and its cores."""
-    return f"{processor_name()}, {os.cpu_count()} cores"
+    """Names the processor and its cores, and says how busy they have been of late."""
+    return f"{processor_name()}, {os.cpu_count()} cores, load average {os.getloadavg()[2]:.1f}"
 
 
 def processor_name() -> str:

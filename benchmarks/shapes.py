@@ -41,9 +41,9 @@ FLOPS_FORMULA = "3 x (2 x matmul parameters x tokens that pass through them + at
 def matmul_flops(shape: Shape) -> int:
     """Counts the floating-point operations of the matrix products of one training step.
 
-    A product with a kernel of P parameters costs 2P for each token, forward; the backward pass costs twice the forward pass. The
-    attention products QK^T and (weights)V cost 2 x 2 x T x M a query. Sums, normalization, dropout, softmax and Adam count for
-    nothing.
+    A product with a kernel of P parameters costs 2P for each token, forward; the backward pass costs twice the forward pass.
+    The attention products QK^T and (weights)V cost 2 x 2 x T x M a query. Sums, normalization, dropout, softmax and Adam count
+    for nothing.
     """
     m, f = shape.model_dim, shape.feed_forward_dim
     encoder_layer = 4 * m * m + 2 * m * f

@@ -1,7 +1,7 @@
 """Times one training step of this package beside its peers: `python -m benchmarks.train_step`.
 
-All contenders build the same Transformer. Each lives in a subprocess that is idle until its turn; in every round each is asked for
-a few seconds of training, one after the other.
+All contenders build the same Transformer. Each lives in a subprocess that is idle until its turn; in every round
+each is asked for a few seconds of training, one after the other.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from benchmarks.worker_process import WorkerProcess
 def main():
     """Measures what the command line asks for, and prints or writes it."""
     options = parse_arguments()
-    console = Console(stderr=options.json)
+    console = Console(stderr=options.json, width=120)
     contenders = installed([CONTENDERS[name] for name in options.contenders], console)
     measured = []
     for name in options.shapes:

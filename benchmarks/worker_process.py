@@ -23,7 +23,7 @@ class WorkerProcess:
         self.contender = contender
         self.mode = mode
         self.rounds = []
-        self.log = tempfile.TemporaryFile("w+")
+        self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed in `stop`
         self.process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.worker", contender.module, mode, shape],
             env={**os.environ, **thread_limits(threads), **contender.environment},
@@ -56,7 +56,7 @@ class WorkerProcess:
 
 
 def thread_limits(threads: int) -> dict[str, str]:
-    """Returns the environment that holds TensorFlow, JAX and torch to a number of threads."""
+    """Returns the environment that holds TensorFlow and torch to a number of threads; JAX takes a thread for each core."""
     return {
         "OMP_NUM_THREADS": str(threads),
         "MKL_NUM_THREADS": str(threads),

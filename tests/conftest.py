@@ -21,6 +21,15 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "proof(claim): shows a claim of docs/evidence.md; `make prove` runs it at full size")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--only-proofs", action="store_true", help="run the tests that are marked as proofs, and no others")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--only-proofs"):
+        items[:] = [item for item in items if item.get_closest_marker("proof")]
+
+
 @pytest.fixture
 def size():
     """Chooses between the size of a proof in `make test` and in `make prove`: `size(50, full=10_000)`."""

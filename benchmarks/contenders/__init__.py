@@ -1,4 +1,4 @@
-"""Who takes part. Each module has `make_runner(shape, mode)`, which builds a model and returns a `Runner` of its training steps.
+"""Who takes part. Each module has `make_runner(shape, mode)`, which builds a model and returns a `Runner` of its steps.
 
 Contenders are imported only in the subprocess that runs them: their backends do not share a process well.
 """

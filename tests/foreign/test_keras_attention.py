@@ -6,7 +6,7 @@ import pytest
 
 from keras_transformer.layers import MultiHeadAttention
 from tests.foreign.stacks import assert_close, normal, randomize
-from tests.gradients import values_and_gradients
+from tests.gradients import numpy_of, values_and_gradients
 
 MODEL_DIM, NUM_HEADS, KEY_DIM = 24, 4, 6
 
@@ -24,7 +24,7 @@ def test_equals_keras(causal, random, size, seen):
     theirs = attention_model(keras.layers.MultiHeadAttention(NUM_HEADS, KEY_DIM), use_causal_mask=causal)
     randomize(ours, random)
     their_names = {v.path: v.path.split("/", 1)[1].replace("attention_output", "output") for v in theirs.weights}
-    our_weights = {v.path.split("/", 1)[1]: np.array(v) for v in ours.weights}
+    our_weights = {v.path.split("/", 1)[1]: numpy_of(v) for v in ours.weights}
     for variable in theirs.weights:
         variable.assign(our_weights[their_names[variable.path]].reshape(variable.shape))
 

@@ -7,7 +7,7 @@ import pytest
 
 from keras_transformer.layers import DecoderBlock, EncoderBlock
 from tests.foreign.stacks import assert_close, normal, randomize
-from tests.gradients import values_and_gradients
+from tests.gradients import numpy_of, values_and_gradients
 
 RENAMED = {
     "self_attention_layer/attention_output": "self_attention/output",
@@ -66,7 +66,7 @@ def test_equals_keras_hub(side, norm, random, size, seen):
     shape = size((16, 24, 2), full=(512, 2048, 8))
     ours, theirs = (encoder_models if side == "encoder" else decoder_models)(norm, *shape)
     randomize(ours, random)
-    our_weights = {v.path.split("/", 1)[1]: np.array(v) for v in ours.weights}
+    our_weights = {v.path.split("/", 1)[1]: numpy_of(v) for v in ours.weights}
     assert {our_name(v.path) for v in theirs.weights} == set(our_weights)
     for variable in theirs.weights:
         variable.assign(our_weights[our_name(variable.path)].reshape(variable.shape))

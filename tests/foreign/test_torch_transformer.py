@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.foreign.stacks import assert_close, encoder_decoder, normal, randomize
-from tests.gradients import values_and_gradients
+from tests.gradients import numpy_of, values_and_gradients
 
 torch = pytest.importorskip("torch")
 
@@ -80,7 +80,7 @@ def test_equals_torch(norm, random, size, seen):
             name, block = foreign_name(variable.path)
             parameter = dict(theirs.named_parameters())[name]
             rows = parameter if block is None else parameter.chunk(3)[block]
-            rows.copy_(torch.tensor(np.array(variable)).T)
+            rows.copy_(torch.tensor(numpy_of(variable)).T)
 
     mask = np.arange(max(lengths)) < np.array(lengths)[:, None]
     source = normal(random, len(lengths), max(lengths), model_dim)
@@ -96,6 +96,5 @@ def test_equals_torch(norm, random, size, seen):
         differences.append(assert_close(path, gradient, part_of(expected_gradients[name], block), 1e-4))
     for gradient, wanted in zip(input_gradients, expected_input_gradients, strict=True):
         differences.append(assert_close("input", gradient, wanted, 1e-4))
-    seen(
-        f"{norm}-norm, {num_layers}+{num_layers} layers, {model_dim}: outputs {output_difference:.1e}, gradients {max(differences):.1e}"
-    )
+    shape = f"{num_layers}+{num_layers} layers of {model_dim}"
+    seen(f"{norm}-norm, {shape}: outputs {output_difference:.1e}, gradients {max(differences):.1e}")
