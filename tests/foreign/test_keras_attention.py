@@ -1,7 +1,6 @@
 """Our attention beside `keras.layers.MultiHeadAttention`, with its weights."""
 
 import keras
-import numpy as np
 import pytest
 
 from keras_transformer.layers import MultiHeadAttention
