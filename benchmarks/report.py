@@ -110,7 +110,8 @@ def version_of(package: str) -> str | None:
 
 def write_section(page: Path, section: str):
     """Puts a section between its markers on a page; a page without markers gets them at its end."""
-    text = page.read_text(encoding="utf8") if page.exists() else "# Benchmarks\n"
+    text = page.read_text(encoding="utf8").strip() + "\n" if page.exists() else ""
+    text = text if text.strip() else "# Benchmarks\n"
     before, begin, rest = text.partition(BEGIN)
     after = rest.partition(END)[2] if begin else "\n"
     page.parent.mkdir(parents=True, exist_ok=True)

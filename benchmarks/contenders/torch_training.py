@@ -23,7 +23,7 @@ def make_torch_runner(module: torch.nn.Module, shape: Shape) -> Runner:
         optimizer.step()
         return loss.item()
 
-    num_parameters = sum(parameter.numel() for parameter in module.parameters())
+    num_parameters = sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)
     return Runner(lambda steps: [seconds_of(step) for _ in range(steps)], num_parameters)
 
 

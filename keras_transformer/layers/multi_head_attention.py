@@ -81,8 +81,8 @@ class MultiHeadAttention(keras.layers.Layer):
     | d_k, d_v | `key_dim`, `value_dim` (H) |
     | W^Q, W^K, W^V, W^O | the layers `query`, `key`, `value`, `output`; the heads lie side by side in the columns of a kernel |
 
-    Softmax is computed in float32 under every dtype policy. The backend's fused kernel does the work unless the scores are
-    asked for or attention dropout is at work, so always at inference.
+    Softmax is computed in float32 under every dtype policy. Where the backend has a fused kernel (JAX, torch), it does the work
+    unless the scores are asked for or attention dropout is at work, so always at inference.
 
     To change how attention works, override one of the small methods: `project_query`, `project_key` and `project_value`
     (rotary positions), `score_bias` (relative positions), `attend` (anything else). Each sees ordinary queries, keys and
@@ -220,7 +220,9 @@ class MultiHeadAttention(keras.layers.Layer):
         Returns:
             A tuple: the context `(B, T, N, H)`, and the weights `(B, N, T, S)` or `None`.
         """
-        fusible = query.shape[-1] == value.shape[-1]  # Not every backend's kernel takes values of another width.
+        # TensorFlow has no fused kernel, and the plain products below are quicker than `ops.dot_product_attention` there. The
+        # kernels of the others want keys and values of one width.
+        fusible = keras.backend.backend() != "tensorflow" and query.shape[-1] == value.shape[-1]
         if fusible and not return_scores and not (training and self.dropout > 0):
             return fused_attention(query, key, value, mask, bias, is_causal), None
         if is_causal:
