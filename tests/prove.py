@@ -28,7 +28,7 @@ the same tests at the size of a sample. To run one row: `PROVE=1 KERAS_BACKEND=j
 
 def run_proofs(backend: str, evidence: Path, arguments: list[str]) -> int:
     environment = {**os.environ, "KERAS_BACKEND": backend, "PROVE": "1", "EVIDENCE": str(evidence)}
-    command = [sys.executable, "-m", "pytest", "-q", "--only-proofs", *arguments]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--only-proofs", *arguments]
     print(f"== {backend}: {' '.join(command[1:])}", flush=True)
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 

@@ -65,6 +65,11 @@ def with_head_axis(mask):
     return ops.expand_dims(mask, (0, 1) if len(mask.shape) == 2 else 1)
 
 
+def grows(cache) -> bool:
+    """Tells a cache that self-attention writes into from one that cross-attention only reads, and from none."""
+    return cache is not None and "key" in cache
+
+
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class MultiHeadAttention(keras.layers.Layer):
     """Several attentions side by side, each on its own projection of queries, keys and values.
@@ -253,29 +258,15 @@ class MultiHeadAttention(keras.layers.Layer):
         return_attention_scores=False,
         training=None,
     ):
-        query_positions = ops.arange(ops.shape(query)[1]) if positions is None else positions
-        is_self_attention = value is None
-        grows = cache is not None and "key" in cache
-        value = query if value is None else value
-        key = value if key is None else key
+        if value is None and cache is None and value_mask is None:
+            value_mask = query_mask
 
         # Queries, keys and values, one of each per head.
+        query_positions = ops.arange(ops.shape(query)[1]) if positions is None else positions
         queries = self.project_query(query, query_positions)  # (B, T, N, H)
-        if cache is None or grows:
-            key_positions = query_positions if is_self_attention or grows else ops.arange(ops.shape(key)[1])
-            keys = self.project_key(key, key_positions)  # (B, S, N, H)
-            values = self.project_value(value, key_positions)  # (B, S, N, H)
-        if grows:
-            cache = self.write_cache(cache, keys, values, query_positions)
-            keys, values = cache["key"], cache["value"]  # (B, L, N, H)
-        elif cache is not None:
-            keys, values = cache["fixed_key"], cache["fixed_value"]  # (B, S, N, H)
-        if cache is not None:
-            key_positions = ops.arange(ops.shape(keys)[1])
+        keys, values, key_positions, cache = self.keys_and_values(query, value, key, query_positions, cache)
 
         # Who may look where.
-        if is_self_attention and cache is None and value_mask is None:
-            value_mask = query_mask
         mask = combine_masks(
             with_head_axis(attention_mask),
             None if query_mask is None else query_mask[:, None, :, None],  # (B, 1, T, 1)
@@ -283,10 +274,12 @@ class MultiHeadAttention(keras.layers.Layer):
             None if key_mask is None else key_mask[:, None, None, :],  # (B, 1, 1, S)
         )
         bias = self.score_bias(query_positions, key_positions)
+        use_causal_mask = use_causal_mask or grows(cache)
         is_causal = use_causal_mask and mask is None and bias is None and positions is None and cache is None
-        if grows or (use_causal_mask and not is_causal):
+        if use_causal_mask and not is_causal:
             mask = combine_masks(mask, with_head_axis(causal_mask(query_positions, key_positions)))
 
+        # Attention, and the heads put together again.
         context, scores = self.attend(
             queries, keys, values, mask, bias, is_causal, return_scores=return_attention_scores, training=training
         )  # (B, T, N, H), (B, N, T, S)
@@ -297,6 +290,26 @@ class MultiHeadAttention(keras.layers.Layer):
         if return_attention_scores:
             results.append(scores)
         return results[0] if len(results) == 1 else tuple(results)
+
+    def keys_and_values(self, query, value, key, query_positions, cache):
+        """Projects keys and values, or takes them from a cache.
+
+        Returns:
+            A tuple: keys and values `(B, S, N, H)`, the positions they stand at, and the cache with what was added to it.
+        """
+        if cache is None or grows(cache):
+            positions = query_positions if value is None else ops.arange(ops.shape(value)[1])
+            value = query if value is None else value
+            key = value if key is None else key
+            keys = self.project_key(key, positions)  # (B, S, N, H)
+            values = self.project_value(value, positions)  # (B, S, N, H)
+            if cache is None:
+                return keys, values, positions, None
+            cache = self.write_cache(cache, keys, values, query_positions)
+            keys, values = cache["key"], cache["value"]  # (B, L, N, H)
+        else:
+            keys, values = cache["fixed_key"], cache["fixed_value"]  # (B, S, N, H)
+        return keys, values, ops.arange(ops.shape(keys)[1]), cache
 
     def growing_cache(self, batch_size, length: int) -> dict:
         """Makes an empty cache for self-attention, with room for `length` positions: `{"key", "value"}`, `(B, L, N, H)`."""
