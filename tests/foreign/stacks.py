@@ -10,12 +10,13 @@ def normal(random, *shape):
     return random.normal(size=shape).astype("float32")
 
 
-def encoder_decoder(num_layers, model_dim, feed_forward_dim, num_heads, norm, epsilon=1e-5):
+def encoder_decoder(num_layers, model_dim, feed_forward_dim, num_heads, norm, activation="relu", epsilon=1e-5):
     """A functional model [source (B, S, M), target (B, T, M), source mask (B, S)] -> (B, T, M)."""
     options = {
         "feed_forward_dim": feed_forward_dim,
         "num_heads": num_heads,
         "norm": norm,
+        "activation": activation,
         "layer_norm_epsilon": epsilon,
         "dropout": 0.0,
     }

@@ -161,10 +161,11 @@ def test_an_empty_source_gives_finite_logits():
     assert np.isfinite(numpy_of(logits)).all()
 
 
+@pytest.mark.proof("`fit` learns with and without jit_compile")
 @pytest.mark.parametrize("jit_compile", [False, True])
-def test_fit_learns_with_and_without_compilation(random, jit_compile):
-    if jit_compile and keras.backend.backend() == "torch":
-        pytest.skip("Keras compiles on TensorFlow and JAX; on torch it hands over to TorchDynamo, which needs a C++ compiler")
+def test_fit_learns_with_and_without_compilation(random, jit_compile, size):
+    if jit_compile and keras.backend.backend() == "torch" and size(True, full=False):
+        pytest.skip("torch.compile takes minutes: runs in `make prove`")
     model = kt.Transformer(small_config(num_encoder_layers=1, num_decoder_layers=1, dropout=0.0))
     source = random.integers(4, 30, (64, 5)).astype("int32")
     target = np.concatenate([np.ones((64, 1), "int32"), source], axis=1)
