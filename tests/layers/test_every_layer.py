@@ -9,6 +9,10 @@ import pytest
 from keras_transformer import layers
 from tests.gradients import numpy_of
 
+pytestmark = pytest.mark.proof(
+    "Every registered layer passes one generic check: config, weights, shapes, dtypes, fit, mixed precision"
+)
+
 B, S, T, M, V = 2, 5, 4, 8, 11
 X = np.random.default_rng(0).normal(size=(B, T, M)).astype("float32")
 ENCODED = np.random.default_rng(1).normal(size=(B, S, M)).astype("float32")
@@ -46,7 +50,6 @@ def make(cls):
     return cls(**CASES[cls][0], name="part")
 
 
-@pytest.mark.proof("Every registered layer passes one generic check: config, weights, shapes, dtypes, fit, mixed precision")
 def test_every_registered_layer_is_checked(seen):
     seen(f"{len(CASES)} layers")
     assert set(registered_layers()) == set(CASES)
