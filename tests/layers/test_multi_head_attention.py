@@ -216,7 +216,7 @@ class Wrapped(keras.layers.Layer):
 
 
 def test_softmax_is_float32_under_half_precision():
-    # In bfloat16 the scores 300 and 301 would round to the same number and share the weight.
+    # The scores are 256 and 258; weights computed in bfloat16 would have three digits, not six.
     query = np.zeros((1, 1, 1, 4), "float32")
     query[..., 0] = 2.0
     key = np.array([[[[256.0, 0, 0, 0]], [[258.0, 0, 0, 0]]]], "float32")
