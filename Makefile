@@ -8,6 +8,8 @@ PYTEST := $(VENV)/bin/python -m pytest
 # Some CPUs announce bfloat16 tile instructions that their virtual machine cannot run.
 export ONEDNN_MAX_CPU_ISA ?= AVX512_CORE_FP16
 export TF_CPP_MIN_LOG_LEVEL ?= 2
+# TensorFlow takes its quicker matrix products by itself only on CPUs with AVX-512.
+export TF_ENABLE_ONEDNN_OPTS ?= 1
 
 # Tests run each compiled program once or twice: compiling quickly matters more than running quickly.
 QUICK_XLA := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true

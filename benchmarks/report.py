@@ -23,7 +23,9 @@ of threads; they take turns in short rounds, so that all see the same noise. Spe
 where a contender can be compiled in two ways, each has a row and the better one counts. Every contender hides the padding of
 the source and the future of the target, though the batch has no padding. keras-hub and torch.nn.Transformer apply dropout to
 attention weights as well, and the latter within the feed-forward network, as they have one rate for all; ours and Marian
-follow the paper. Torch peers run eagerly with the fused Adam. The matmul peak is the fastest of plain float32 products in
+follow the paper. Ours takes `kt.optimizers.FusedAdam`, torch peers run eagerly with torch's fused Adam, keras-hub with Keras'
+Adam. TensorFlow runs with `TF_ENABLE_ONEDNN_OPTS=1` for everyone: without it, it takes slower matrix products on a CPU
+without AVX-512. The matmul peak is the fastest of plain float32 products in
 TensorFlow and torch (1024 x 512 x 2048 and 2048 x 2048 x 2048) in the same rounds; the operations of a step are counted as
 {FLOPS_FORMULA}. A product is shorter than a step and finds a quiet moment more easily: on a busy machine the share of the
 peak is understated."""

@@ -26,7 +26,7 @@ class WorkerProcess:
         self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed in `stop`
         self.process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.worker", contender.module, mode, shape],
-            env={**os.environ, **thread_limits(threads), **contender.environment},
+            env={**os.environ, **worker_environment(threads), **contender.environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,
@@ -55,13 +55,17 @@ class WorkerProcess:
         self.log.close()
 
 
-def thread_limits(threads: int) -> dict[str, str]:
-    """Returns the environment that holds TensorFlow and torch to a number of threads; JAX takes a thread for each core."""
+def worker_environment(threads: int) -> dict[str, str]:
+    """Returns the environment that holds TensorFlow and torch to a number of threads; JAX takes a thread for each core.
+
+    Whoever runs on TensorFlow has its quicker matrix products, which it takes by itself only on CPUs with AVX-512.
+    """
     return {
         "OMP_NUM_THREADS": str(threads),
         "MKL_NUM_THREADS": str(threads),
         "TF_NUM_INTRAOP_THREADS": str(threads),
         "TF_NUM_INTEROP_THREADS": str(threads),
+        "TF_ENABLE_ONEDNN_OPTS": "1",
         "TF_CPP_MIN_LOG_LEVEL": "3",
         "HF_HUB_OFFLINE": "1",
     }

@@ -16,8 +16,8 @@ One alphabet names the axes of every tensor, in code, docstrings and error messa
 A line of code that changes a shape ends in a comment such as `# (B, N, T, S)`.
 """
 
-from keras_transformer import layers, masks, models
+from keras_transformer import layers, masks, models, optimizers
 from keras_transformer.models import Transformer, TransformerConfig
 from keras_transformer.version import __version__
 
-__all__ = ["Transformer", "TransformerConfig", "__version__", "layers", "masks", "models"]
+__all__ = ["Transformer", "TransformerConfig", "__version__", "layers", "masks", "models", "optimizers"]

@@ -19,4 +19,4 @@ def make_runner(shape: Shape, mode: str) -> Runner:
         dropout=shape.dropout,
         pad_id=PAD_ID,
     )
-    return make_fit_runner(kt.Transformer(config), shape, mode)
+    return make_fit_runner(kt.Transformer(config), kt.optimizers.FusedAdam(1e-4), shape, mode)

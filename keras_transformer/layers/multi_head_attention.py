@@ -225,8 +225,8 @@ class MultiHeadAttention(keras.layers.Layer):
         Returns:
             A tuple: the context `(B, T, N, H)`, and the weights `(B, N, T, S)` or `None`.
         """
-        # TensorFlow has no fused kernel, and the plain products below are quicker than `ops.dot_product_attention` there. The
-        # kernels of the others want keys and values of one width.
+        # TensorFlow has no fused kernel: `ops.dot_product_attention` is the products below, written as einsums. The kernels of
+        # the others want keys and values of one width.
         fusible = keras.backend.backend() != "tensorflow" and query.shape[-1] == value.shape[-1]
         if fusible and not return_scores and not (training and self.dropout > 0):
             return fused_attention(query, key, value, mask, bias, is_causal), None
