@@ -1,21 +1,17 @@
 """Results as tables: for the terminal and for a page of the documentation."""
 
 import datetime
-import importlib.metadata
-import os
 import platform
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.contenders import CONTENDERS
+from benchmarks.page import machine, version_of
 from benchmarks.results import Result, ratio_to_best_peer
 from benchmarks.shapes import FLOPS_FORMULA, Shape
 
 COLUMNS = ("contender", "compiled", "target tokens/s", "median", "times best peer", "of matmul peak", "parameters")
-BEGIN = "<!-- train_step: begin, written by `python -m benchmarks.train_step --write` -->"
-END = "<!-- train_step: end -->"
 NOTES = f"""\
 One step is forward pass, sparse cross-entropy from logits over all target tokens, backward pass and Adam, in float32, with
 dropout 0.1 and one matrix for both embeddings and the logits. Every contender has a process of its own and the same number
@@ -80,41 +76,8 @@ def markdown_section(measured: list[tuple[Shape, list[Result], float]], command:
     return "\n\n".join(parts)
 
 
-def machine() -> str:
-    """Names the processor and its cores, and says how busy they have been of late."""
-    return f"{processor_name()}, {os.cpu_count()} cores, load average {os.getloadavg()[2]:.1f}"
-
-
-def processor_name() -> str:
-    """Returns the processor's name as the system knows it."""
-    cpu_info = Path("/proc/cpuinfo")
-    if cpu_info.exists():
-        for line in cpu_info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
-
-
 def versions() -> str:
     """Lists Python and the contenders' packages that are installed, with their versions."""
     packages = sorted({package for contender in CONTENDERS.values() for package in contender.packages})
     found = [f"{package} {version}" for package in packages if (version := version_of(package))]
     return ", ".join([f"Python {platform.python_version()}", *found])
-
-
-def version_of(package: str) -> str | None:
-    """Returns the version of an installed package, or `None`."""
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def write_section(page: Path, section: str):
-    """Puts a section between its markers on a page; a page without markers gets them at its end."""
-    text = page.read_text(encoding="utf8").strip() + "\n" if page.exists() else ""
-    text = text if text.strip() else "# Benchmarks\n"
-    before, begin, rest = text.partition(BEGIN)
-    after = rest.partition(END)[2] if begin else "\n"
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(f"{before.rstrip()}\n\n{BEGIN}\n\n{section}\n\n{END}{after}", encoding="utf8")

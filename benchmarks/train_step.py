@@ -13,7 +13,8 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.contenders import CONTENDERS, MATMULS, Contender
-from benchmarks.report import machine, markdown_section, print_table, versions, write_section
+from benchmarks.page import machine, write_section
+from benchmarks.report import markdown_section, print_table, versions
 from benchmarks.results import Result, peak_flops_per_second, ratio_to_best_peer, result_of
 from benchmarks.shapes import SHAPES, Shape
 from benchmarks.worker_process import WorkerProcess
@@ -34,7 +35,7 @@ def main():
         print(json.dumps(as_json(measured), indent=2))
     if options.write:
         command = shlex.join(["python", "-m", "benchmarks.train_step", *sys.argv[1:]])
-        write_section(options.write, markdown_section(measured, command))
+        write_section(options.write, "train_step", markdown_section(measured, command))
 
 
 def parse_arguments() -> argparse.Namespace:

@@ -16,8 +16,24 @@ One alphabet names the axes of every tensor, in code, docstrings and error messa
 A line of code that changes a shape ends in a comment such as `# (B, N, T, S)`.
 """
 
-from keras_transformer import layers, masks, models, optimizers
+from keras_transformer import data, layers, masks, models, optimizers, text
 from keras_transformer.models import Transformer, TransformerConfig
+from keras_transformer.text import SubwordSampling, Tokenizer, TokenizerPair, as_tokenizer, load_tokenizer
 from keras_transformer.version import __version__
 
-__all__ = ["Transformer", "TransformerConfig", "__version__", "layers", "masks", "models", "optimizers"]
+__all__ = [
+    "SubwordSampling",
+    "Tokenizer",
+    "TokenizerPair",
+    "Transformer",
+    "TransformerConfig",
+    "__version__",
+    "as_tokenizer",
+    "data",
+    "layers",
+    "load_tokenizer",
+    "masks",
+    "models",
+    "optimizers",
+    "text",
+]

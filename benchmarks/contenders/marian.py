@@ -5,7 +5,7 @@ from transformers import MarianConfig, MarianMTModel
 
 from benchmarks.contenders.runner import Runner
 from benchmarks.contenders.torch_training import make_torch_runner
-from benchmarks.data import PAD_ID
+from benchmarks.random_batches import PAD_ID
 from benchmarks.shapes import Shape
 
 

@@ -3,7 +3,7 @@
 import keras_transformer as kt
 from benchmarks.contenders.keras_fit import make_fit_runner
 from benchmarks.contenders.runner import Runner
-from benchmarks.data import PAD_ID
+from benchmarks.random_batches import PAD_ID
 from benchmarks.shapes import Shape
 
 

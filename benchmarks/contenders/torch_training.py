@@ -5,7 +5,7 @@ import time
 import torch
 
 from benchmarks.contenders.runner import Runner
-from benchmarks.data import random_batch
+from benchmarks.random_batches import random_batch
 from benchmarks.shapes import Shape
 
 

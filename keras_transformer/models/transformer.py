@@ -1,5 +1,7 @@
 """The Transformer (section 3 and figure 1 of the paper)."""
 
+import functools
+import inspect
 import os
 
 import keras
@@ -85,6 +87,15 @@ class Transformer(keras.Model):
         self.decoder_block = decoder_block
         self.decoder_block_options = dict(decoder_block_options or {})
         self.dtype_policy = policy
+
+    @functools.wraps(keras.Model.fit)
+    def fit(self, *args, **kwargs):
+        return super().fit(**in_own_order(inspect.signature(super().fit).bind(*args, **kwargs).arguments))
+
+    @functools.wraps(keras.Model.evaluate)
+    def evaluate(self, *args, **kwargs):
+        arguments = inspect.signature(super().evaluate).bind(*args, **kwargs).arguments
+        return super().evaluate(**in_own_order(arguments, fitting=False))
 
     def encode(self, source_ids, source_mask=None, training=None):
         """Runs the encoder.
@@ -208,4 +219,23 @@ def arguments_from_config(config: dict, custom_objects: dict | None = None) -> d
             arguments[name] = keras.saving.deserialize_keras_object(config[name])
     if "dtype" in config:
         arguments["dtype"] = keras.dtype_policies.deserialize(config["dtype"])
+    return arguments
+
+
+def in_own_order(arguments: dict, fitting: bool = True) -> dict:
+    """Lets a dataset that has an order of its own, such as a `ParallelDataset`, say how Keras is to take it.
+
+    Args:
+        arguments: Arguments of `fit` or `evaluate`, by name.
+        fitting: Whether they are those of `fit`.
+
+    Returns:
+        The arguments to use.
+    """
+    arguments = {**arguments.pop("kwargs", {}), **arguments}
+    if fitting and hasattr(arguments.get("x"), "fit_arguments"):
+        arguments = arguments["x"].fit_arguments(arguments)
+    for name in ("x", "validation_data"):
+        if hasattr(arguments.get(name), "fit_input"):
+            arguments[name] = arguments[name].fit_input()
     return arguments

@@ -1,0 +1,306 @@
+"""Batches of tokenized pairs for `model.fit`, on every backend."""
+
+import copy
+import os
+from collections.abc import Iterator
+
+import keras
+import numpy as np
+
+from keras_transformer.data.building import Filters, open_store
+from keras_transformer.data.fitting import fit_arguments, fit_input, unlike
+from keras_transformer.data.plan import EpochPlan, Planner
+from keras_transformer.data.reading import PairReader, Side
+from keras_transformer.data.shapes import BatchShape
+from keras_transformer.data.statistics import Statistics
+from keras_transformer.data.store import Store
+from keras_transformer.text import SubwordSampling, as_tokenizer
+
+Batch = tuple[dict[str, np.ndarray], np.ndarray]
+_FORGET_EVERY = 256  # Batches after which the memory of the mapped files is given back.
+
+
+def parallel_dataset(
+    source: Side,
+    target: Side | None,
+    tokenizer,
+    batch_tokens: int = 4096,
+    *,
+    seed: int = 0,
+    num_shapes: int | None = 16,
+    shuffle: bool = True,
+    max_length: int | None = 256,
+    max_ratio: float | None = 4.0,
+    subword_sampling: SubwordSampling | None = None,
+    shard: tuple[int, int] = (0, 1),
+    cache: str | os.PathLike | None = None,
+    progress: bool = True,
+) -> "ParallelDataset":
+    """Makes a dataset of batches from a parallel corpus.
+
+    Args:
+        source: Files (`.txt` or any other text, `.gz`; one or several) or an iterable of strings. With `target=None`: files of
+            two columns separated by a tab, or an iterable of (source, target) pairs.
+        target: Files or an iterable of strings, line by line the translations of the source.
+        tokenizer: A `Tokenizer`, a `TokenizerPair`, or a tokenizer of keras-hub.
+        batch_tokens: The most positions, padding included, that a batch has on either side.
+        seed: What shuffling depends on, beside the epoch.
+        num_shapes: How many different shapes batches may have, so that XLA and JAX compile as many programs and no more.
+            `None` pads each batch to its own longest sentences, which wastes least where nothing is compiled.
+        shuffle: `False` keeps one fixed order, for validation.
+        max_length: Pairs with more tokens on either side are dropped and counted.
+        max_ratio: Pairs whose longer side has more tokens than `max_ratio` times the shorter one, plus ten, are dropped and
+            counted.
+        subword_sampling: Cuts each sentence anew in every epoch (BPE-dropout or subword regularization).
+        shard: `(index, count)`: this dataset's part of the rows of every batch, for hosts that train together.
+        cache: Where tokenized files are kept. Defaults to a folder in `~/.cache/keras_transformer`, or in what the environment
+            variable `KERAS_TRANSFORMER_CACHE` names.
+        progress: Whether to show a progress bar if the standard error stream is a terminal.
+
+    Returns:
+        A `ParallelDataset`, ready for `model.fit`.
+
+    Example:
+
+    >>> from keras_transformer import Tokenizer
+    >>> source, target = ["ein Haus", "ein Baum", "das Haus"] * 9, ["a house", "a tree", "the house"] * 9
+    >>> tokenizer = Tokenizer.train(iter(source + target), vocabulary_size=300)
+    >>> train = parallel_dataset(source, target, tokenizer, batch_tokens=64, num_shapes=2)
+    >>> inputs, labels = train[0]
+    >>> inputs["target_ids"][0, 0] == tokenizer.start_id
+    np.True_
+    """
+    check_options(batch_tokens, num_shapes, seed, shard)
+    tokenizer = as_tokenizer(tokenizer)
+    filters = Filters(max_length, max_ratio)
+    store = open_store(PairReader(source, target), tokenizer, filters, cache, subword_sampling is not None, progress)
+    return ParallelDataset(store, tokenizer, batch_tokens, seed if shuffle else None, num_shapes, subword_sampling, shard)
+
+
+def check_options(batch_tokens: int, num_shapes: int | None, seed: int, shard: tuple[int, int]):
+    """Raises a `ValueError` for numbers that cannot be meant."""
+    if batch_tokens < 1:
+        raise ValueError(f"`batch_tokens` must be a positive integer. Received: batch_tokens={batch_tokens}")
+    if num_shapes is not None and num_shapes < 1:
+        raise ValueError(f"`num_shapes` must be a positive integer, or `None`. Received: num_shapes={num_shapes}")
+    if seed < 0:
+        raise ValueError(f"`seed` must not be negative. Received: seed={seed}")
+    index, count = shard
+    if not 0 <= index < count:
+        raise ValueError(f"`shard` must be (index, count) with 0 <= index < count. Received: shard={shard}")
+
+
+class ParallelDataset(keras.utils.PyDataset):
+    """Shuffled batches of pairs, each a `({"source_ids", "target_ids"}, labels)` of int32 arrays.
+
+    A source is a sentence and its end; `target_ids` are the start and the sentence, labels the sentence and its end. What is
+    left of a row is `pad_id`, and rows beyond the pairs of a batch are nothing but padding.
+
+    What an epoch consists of is a function of the seed and the number of the epoch, counted from 0. `Transformer.fit` takes
+    care that epoch i of `fit` is epoch i of the dataset, with `initial_epoch` too. In the `fit` of another Keras model the
+    epochs follow each other from 0, or from what `set_epoch` said. `dataset[step]` is a batch of the current epoch.
+
+    `parallel_dataset` makes these.
+
+    Args:
+        store: The tokenized pairs.
+        tokenizer: What they were tokenized with.
+        batch_tokens, num_shapes, subword_sampling, shard: As in `parallel_dataset`.
+        seed: As in `parallel_dataset`; `None` does not shuffle.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        tokenizer,
+        batch_tokens: int,
+        seed: int | None = 0,
+        num_shapes: int | None = 16,
+        subword_sampling: SubwordSampling | None = None,
+        shard: tuple[int, int] = (0, 1),
+    ):
+        super().__init__()
+        self.store, self.tokenizer = store, tokenizer
+        self.seed, self.subword_sampling, self.shard = seed, subword_sampling, shard
+        source_lengths, target_lengths = (self._planned_lengths(side) for side in ("source", "target"))
+        self.planner = Planner(source_lengths, target_lengths, batch_tokens, num_shapes, seed)
+        self.first_step = 0
+        self.epoch = 0
+        self._plan, self._plan_epoch = self.planner.plan(0), 0
+        self._steps_taken = None  # Counts within an epoch of `fit`.
+        self._batches_made = 0
+
+    def _planned_lengths(self, side: str) -> np.ndarray:
+        """Returns the length of each sentence, its end or start included; with sampling, the length that is kept free."""
+        lengths = getattr(self.store, side).lengths()
+        if self.subword_sampling is not None:
+            lengths = np.ceil(lengths * self._growth(side)).astype(np.int32) + 1
+        return lengths + 1
+
+    def _growth(self, side: str, num_samples: int = 500) -> float:
+        """Measures how much longer sampled sentences are than usual ones, with room for the less likely ones."""
+        numbers = np.linspace(0, len(self.store) - 1, min(num_samples, len(self.store))).astype(int)
+        sampled = self._sample(side, self.store.texts(side, numbers), seed=0)
+        usual = getattr(self.store, side).lengths()[numbers]
+        ratios = np.array([len(row) for row in sampled]) / usual
+        return max(1.0, float(ratios.mean() + ratios.std()))
+
+    # What Keras asks of a dataset.
+
+    def __len__(self) -> int:
+        return len(self.plan(self.epoch)) - self.first_step
+
+    def __getitem__(self, step: int) -> Batch:
+        """Returns a batch of the current epoch; within `fit` the next one, for Keras would shuffle the steps once more."""
+        if self._steps_taken is not None:
+            step, self._steps_taken = self._steps_taken, self._steps_taken + 1
+        if not 0 <= step < len(self):
+            raise IndexError(f"There are {len(self)} batches in an epoch. Received: {step}")
+        batch = self.batch(self.epoch, self.first_step + step)
+        if step == 1 and self._steps_taken is None and keras.backend.backend() == "tensorflow":
+            return unlike(batch, self[0])  # Keras looks at two batches to find out which lengths may vary.
+        return batch
+
+    def on_epoch_begin(self):
+        """Is called by Keras before an epoch."""
+        self._steps_taken = 0
+
+    def on_epoch_end(self):
+        """Is called by Keras after an epoch, and also after it has merely looked at the first batch."""
+        if self._steps_taken is not None and self._steps_taken >= len(self):
+            self.epoch += 1
+        self._steps_taken = None
+
+    # Batches.
+
+    def set_epoch(self, epoch: int):
+        """Makes an epoch, counted from 0, the current one."""
+        self.epoch = epoch
+
+    def plan(self, epoch: int) -> EpochPlan:
+        """Returns which pairs form which batch of an epoch."""
+        if self._plan_epoch != epoch:
+            self._plan, self._plan_epoch = self.planner.plan(epoch), epoch
+        return self._plan
+
+    def batch(self, epoch: int, step: int) -> Batch:
+        """Returns any batch of any epoch."""
+        self._batches_made += 1
+        if self._batches_made % _FORGET_EVERY == 0:
+            self._forget()
+        numbers, shape = self.plan(epoch).batch(step)
+        index, count = self.shard
+        shape = shape._replace(rows=-(-shape.rows // count))
+        source, source_lengths = self._rows("source", numbers, shape.source_length, epoch)
+        target, target_lengths = self._rows("target", numbers, shape.target_length, epoch)
+        mine = slice(index, None, count)
+        return assemble(source[mine], source_lengths[mine], target[mine], target_lengths[mine], shape, self.tokenizer)
+
+    def _rows(self, side: str, numbers: np.ndarray, width: int, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        """Returns ids `(B, width - 1)`, arbitrary beyond the ends, and the lengths."""
+        values, lengths = getattr(self.store, side).padded(numbers, width - 1)
+        if self.subword_sampling is not None:
+            self._draw(side, numbers, values, lengths, epoch)
+        return values, lengths
+
+    def _draw(self, side: str, numbers: np.ndarray, values: np.ndarray, lengths: np.ndarray, epoch: int):
+        """Puts sampled sentences in the place of the usual ones; one that finds no room stays as it is."""
+        seed = int(np.random.SeedSequence([self.seed or 0, epoch, int(numbers[0])]).generate_state(1)[0])
+        for row, ids in enumerate(self._sample(side, self.store.texts(side, numbers), seed)):
+            if 0 < len(ids) <= values.shape[1]:
+                values[row, : len(ids)] = ids
+                lengths[row] = len(ids)
+
+    def _sample(self, side: str, texts: list[str], seed: int) -> list[list[int]]:
+        return getattr(self.tokenizer, side).encode(texts, sample=self.subword_sampling, seed=seed)
+
+    def _forget(self):
+        for rows in (self.store.source, self.store.target, self.store.source_text, self.store.target_text):
+            if rows is not None:
+                rows.forget()
+
+    def batches(self, epoch: int | None = None, first_step: int = 0) -> Iterator[Batch]:
+        """Yields the batches of an epoch from a step on: what an uninterrupted run sees from there.
+
+        Args:
+            epoch: The epoch, counted from 0; `None` takes the current one.
+            first_step: The step to begin with.
+        """
+        epoch = self.epoch if epoch is None else epoch
+        for step in range(self.first_step + first_step, len(self.plan(epoch))):
+            yield self.batch(epoch, step)
+
+    def from_step(self, first_step: int) -> "ParallelDataset":
+        """Returns a dataset whose epochs begin at a later step, to finish an epoch that was interrupted.
+
+        Args:
+            first_step: How many batches of the epoch are done.
+
+        Returns:
+            A dataset for one epoch: `model.fit(train.from_step(40), initial_epoch=3, epochs=4)`.
+        """
+        if not 0 <= first_step < len(self.plan(self.epoch)):
+            raise ValueError(
+                f"`first_step` must be one of the {len(self.plan(self.epoch))} steps of an epoch. Received: {first_step}"
+            )
+        rest = copy.copy(self)
+        rest.first_step = first_step
+        return rest
+
+    # What it is, for people.
+
+    @property
+    def statistics(self) -> Statistics:
+        """Pairs kept and dropped and why, lengths, words."""
+        return self.store.statistics
+
+    @property
+    def num_pairs(self) -> int:
+        """Number of pairs in an epoch."""
+        return len(self.store)
+
+    def shapes(self) -> list[BatchShape]:
+        """Returns the different shapes of the batches of all shards together."""
+        return sorted(set(self.plan(self.epoch).shapes))
+
+    def padding_share(self) -> float:
+        """Returns which share of all positions of an epoch, source and target, is padding."""
+        positions = sum(shape.rows * (shape.source_length + shape.target_length) for shape in self.plan(self.epoch).shapes)
+        tokens = sum(int(getattr(self.store, side).offsets[-1]) + self.num_pairs for side in ("source", "target"))
+        return 1 - tokens / positions
+
+    def describe(self) -> str:
+        """Says in a few lines what is in the corpus and in its batches."""
+        plan = self.plan(self.epoch)
+        return (
+            f"{self.statistics.describe()}\n"
+            f"batches     {len(plan):,} an epoch in {len(set(plan.shapes))} shapes, {self.padding_share():.1%} of their "
+            f"positions padding"
+        )
+
+    # For `Transformer.fit` and `evaluate`.
+
+    def fit_arguments(self, arguments: dict) -> dict:
+        """Returns the arguments of `fit` as they should be when this dataset is its `x`."""
+        return fit_arguments(self, arguments)
+
+    def fit_input(self):
+        """Returns what Keras is to iterate over: the batches in their order."""
+        return fit_input(self)
+
+
+def assemble(source, source_lengths, target, target_lengths, shape: BatchShape, tokenizer) -> Batch:
+    """Adds start and end to rows of ids and pads them to a shape."""
+    rows = len(source_lengths)
+    source_ids = np.full((shape.rows, shape.source_length), tokenizer.source.pad_id, np.int32)
+    target_ids = np.full((shape.rows, shape.target_length), tokenizer.target.pad_id, np.int32)
+    labels = target_ids.copy()
+    place = np.arange(shape.source_length - 1)
+    np.copyto(source_ids[:rows, :-1], source, where=place < source_lengths[:, None])
+    source_ids[np.arange(rows), source_lengths] = tokenizer.source.end_id
+    is_token = np.arange(shape.target_length - 1) < target_lengths[:, None]
+    np.copyto(labels[:rows, :-1], target, where=is_token)
+    labels[np.arange(rows), target_lengths] = tokenizer.target.end_id
+    np.copyto(target_ids[:rows, 1:], target, where=is_token)
+    target_ids[:rows, 0] = tokenizer.target.start_id
+    return {"source_ids": source_ids, "target_ids": target_ids}, labels

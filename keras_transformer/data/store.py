@@ -1,0 +1,208 @@
+"""Tokenized pairs on disk: written once, checked, mapped into memory."""
+
+import json
+import mmap
+import os
+import shutil
+import uuid
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from keras_transformer.data.statistics import Statistics
+
+VERSION = 1
+INDEX = "index.json"
+_PIECE = 1 << 24
+
+
+class DamagedStoreError(ValueError):
+    """A store whose files are not those that were written."""
+
+
+class Rows:
+    """Rows of numbers of different lengths, one after the other in a file that is mapped into memory.
+
+    Args:
+        values: The file of the values.
+        offsets: The file of the offsets, int64, one more than there are rows.
+        dtype: Type of the values.
+    """
+
+    def __init__(self, values: Path, offsets: Path, dtype: str):
+        self.offsets = map_file(offsets, "int64")
+        self.values = map_file(values, dtype)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, number: int) -> np.ndarray:
+        return self.values[self.offsets[number] : self.offsets[number + 1]]
+
+    def lengths(self) -> np.ndarray:
+        """Returns the length of each row, int32."""
+        return np.diff(self.offsets).astype(np.int32)
+
+    def padded(self, numbers: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+        """Gathers rows that are at most `width` long.
+
+        Returns:
+            A tuple: the values `(len(numbers), width)`, arbitrary beyond the ends, and the lengths.
+        """
+        starts = self.offsets[numbers]
+        lengths = self.offsets[numbers + np.uint32(1)] - starts
+        places = starts[:, None] + np.minimum(np.arange(width), np.maximum(lengths - 1, 0)[:, None])
+        if len(self.values) == 0:
+            return np.zeros(places.shape, self.values.dtype), lengths
+        return self.values.take(places, mode="clip"), lengths
+
+    def forget(self):
+        """Gives back the memory of what was read; the files stay where they are."""
+        for array in (self.values, self.offsets):
+            if isinstance(array.base, mmap.mmap):
+                array.base.madvise(mmap.MADV_DONTNEED)
+
+
+def map_file(path: Path, dtype: str) -> np.ndarray:
+    """Maps a file into memory; an empty one gives an empty array."""
+    if path.stat().st_size == 0:
+        return np.zeros(0, dtype)
+    with open(path, "rb") as file:
+        return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype)
+
+
+class Store:
+    """A folder of tokenized pairs.
+
+    Args:
+        directory: The folder. A `DamagedStoreError` is raised unless it holds, byte for byte, what was written.
+    """
+
+    def __init__(self, directory: Path):
+        self.directory = directory
+        index = read_index(directory)
+        for name, written in index["files"].items():
+            check_file(directory / name, written)
+        self.statistics = Statistics.from_json(index["statistics"])
+        self.source, self.target = (self.rows(f"{side}.ids", index["dtypes"][side]) for side in ("source", "target"))
+        has_text = "source.text" in index["files"]
+        self.source_text, self.target_text = (
+            self.rows(f"{side}.text", "uint8") if has_text else None for side in ("source", "target")
+        )
+
+    def rows(self, name: str, dtype: str) -> Rows:
+        """Maps the rows of one name."""
+        return Rows(self.directory / name, self.directory / f"{name}.offsets", dtype)
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def texts(self, side: str, numbers: np.ndarray) -> list[str]:
+        """Returns the text of some pairs, in a store that was written with text."""
+        rows = getattr(self, f"{side}_text")
+        return [rows[number].tobytes().decode() for number in numbers]
+
+
+def read_index(directory: Path) -> dict:
+    """Reads the list of a store's files."""
+    try:
+        index = json.loads((directory / INDEX).read_text(encoding="utf8"))
+    except (OSError, ValueError) as error:
+        raise DamagedStoreError(f"{directory} has no readable {INDEX}: {error}") from error
+    if not isinstance(index, dict) or index.get("version") != VERSION:
+        raise DamagedStoreError(f"{directory} was not written by this version")
+    return index
+
+
+def check_file(path: Path, written: dict):
+    """Raises a `DamagedStoreError` unless a file is as long as it was, and sums up to the same."""
+    if not path.is_file() or path.stat().st_size != written["bytes"]:
+        raise DamagedStoreError(f"{path} is missing or cut off")
+    checksum = 0
+    with open(path, "rb") as file:
+        while piece := file.read(_PIECE):
+            checksum = zlib.crc32(piece, checksum)
+    if checksum != written["crc32"]:
+        raise DamagedStoreError(f"{path} was changed or damaged")
+
+
+class RowWriter:
+    """Writes rows to the two files that `Rows` reads, and sums them up."""
+
+    def __init__(self, directory: Path, name: str, dtype: str):
+        self.name, self.dtype = name, dtype
+        self.total = 0
+        self.files = {file: open(directory / file, "xb") for file in (name, f"{name}.offsets")}  # noqa: SIM115 - see `close`
+        self.written = {file: {"bytes": 0, "crc32": 0} for file in self.files}
+        self._append(f"{name}.offsets", np.zeros(1, np.int64).tobytes())
+
+    def write(self, values: np.ndarray, lengths: np.ndarray):
+        """Appends rows: their values one after the other, and their lengths."""
+        self._append(self.name, values.astype(self.dtype).tobytes())
+        self._append(f"{self.name}.offsets", (self.total + np.cumsum(lengths, dtype=np.int64)).tobytes())
+        self.total += int(lengths.sum())
+
+    def _append(self, file: str, content: bytes):
+        self.files[file].write(content)
+        self.written[file]["bytes"] += len(content)
+        self.written[file]["crc32"] = zlib.crc32(content, self.written[file]["crc32"])
+
+    def close(self):
+        """Makes sure that everything is on the disk."""
+        for file in self.files.values():
+            file.flush()
+            os.fsync(file.fileno())
+            file.close()
+
+
+class StoreWriter:
+    """Writes a store that appears in its place only when it is complete.
+
+    Use it in a `with` statement: if that ends with an error, nothing is left behind. Of several processes that write the same
+    store at once, the first to finish wins, and the others use its result.
+
+    Args:
+        directory: Where the store is to be.
+        dtypes: Types of the ids of `"source"` and `"target"`.
+        with_text: Whether the texts are stored as well.
+    """
+
+    def __init__(self, directory: Path, dtypes: dict[str, str], with_text: bool):
+        self.directory, self.dtypes = directory, dtypes
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        self.temporary = directory.with_name(f".{directory.name}.{uuid.uuid4().hex}")
+        self.temporary.mkdir()
+        self.writers = {f"{side}.ids": RowWriter(self.temporary, f"{side}.ids", dtype) for side, dtype in dtypes.items()}
+        if with_text:
+            self.writers |= {f"{side}.text": RowWriter(self.temporary, f"{side}.text", "uint8") for side in dtypes}
+
+    def write(self, name: str, values: np.ndarray, lengths: np.ndarray):
+        """Appends rows to one of the files."""
+        self.writers[name].write(values, lengths)
+
+    def __enter__(self) -> "StoreWriter":
+        return self
+
+    def __exit__(self, error_type, error, traceback):
+        for writer in self.writers.values():
+            writer.close()
+        shutil.rmtree(self.temporary, ignore_errors=True)  # Gone already if all went well.
+
+    def finish(self, statistics: Statistics):
+        """Puts the store in its place."""
+        for writer in self.writers.values():
+            writer.close()
+        index = {
+            "version": VERSION,
+            "dtypes": self.dtypes,
+            "files": {name: summary for writer in self.writers.values() for name, summary in writer.written.items()},
+            "statistics": statistics.as_json(),
+        }
+        (self.temporary / INDEX).write_text(json.dumps(index), encoding="utf8")
+        self.writers = {}
+        try:
+            os.rename(self.temporary, self.directory)
+        except OSError:
+            if not (self.directory / INDEX).is_file():  # Not somebody else's, finished meanwhile.
+                raise

@@ -1,0 +1,115 @@
+"""Lines of text from files or iterables."""
+
+import gzip
+import os
+import random
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from keras_transformer.text.strings import clean_text
+
+Lines = str | os.PathLike | Iterable[str | os.PathLike]
+
+
+def as_paths(data: Lines) -> list[Path] | None:
+    """Tells files from lines.
+
+    A single string or path is a file. In a list or tuple, paths are files; strings are, too, if one of them names an existing
+    file or none of them has a blank in it. All else is lines.
+
+    Args:
+        data: What a user gave where files or lines are wanted.
+
+    Returns:
+        The paths, or `None` if `data` consists of lines.
+    """
+    if isinstance(data, str | os.PathLike):
+        return [Path(data)]
+    if not isinstance(data, list | tuple) or not data:
+        return None
+    if all(isinstance(item, os.PathLike) for item in data):
+        return [Path(item) for item in data]
+    if all(isinstance(item, str | os.PathLike) for item in data):
+        blank_free = all(str(item).split() == [str(item)] for item in data)
+        if blank_free or any(is_file(item) for item in data):
+            return [Path(item) for item in data]
+    return None
+
+
+def is_file(name: str | os.PathLike) -> bool:
+    """Tells whether there is such a file; a text that no file can be called is none."""
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def read_lines(path: str | os.PathLike) -> Iterator[str]:
+    """Reads the lines of a UTF-8 text file, plain or gzipped (`.gz`), without their ends.
+
+    Args:
+        path: The file.
+
+    Yields:
+        The lines. Only a line feed ends a line, with or without a carriage return before it.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"There is no such file: {path} (from {Path.cwd()}). To give lines themselves, pass an iterator"
+        )
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rb") as file:
+        try:
+            for number, line in enumerate(file, start=1):
+                yield decode_line(line, path, number)
+        except (gzip.BadGzipFile, EOFError) as error:
+            raise ValueError(f"{path} is not a whole gzip file ({error}). Was it cut off while it was copied?") from error
+
+
+def decode_line(line: bytes, path: Path, number: int) -> str:
+    """Decodes one line of a file, and says which one if it is not UTF-8."""
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path}, line {number}: not valid UTF-8 ({error.reason}, byte {error.start} of the line). Convert the file "
+            f"first, for example: iconv -f ISO-8859-1 -t UTF-8 {path.name}"
+        ) from error
+    if number == 1:
+        text = text.removeprefix("\ufeff")
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def all_lines(data: Lines) -> Iterator[str]:
+    """Yields the lines of files, one file after the other, or of an iterable."""
+    paths = as_paths(data)
+    if paths is None:
+        for line in data:
+            yield clean_text(line).rstrip("\r\n")
+        return
+    for path in paths:
+        yield from read_lines(path)
+
+
+def sample_lines(lines: Iterable[str], count: int, seed: int) -> list[str]:
+    """Draws at most `count` lines that are not blank, each with the same chance, in one pass.
+
+    Args:
+        lines: The lines, as many as there are.
+        count: How many to keep.
+        seed: Decides which.
+
+    Returns:
+        The lines; in their order if all were kept.
+    """
+    chance = random.Random(seed)
+    kept = []
+    for number, line in enumerate(line for line in lines if line and not line.isspace()):
+        if number < count:
+            kept.append(line)
+            continue
+        place = chance.randrange(number + 1)
+        if place < count:
+            kept[place] = line
+    return kept
