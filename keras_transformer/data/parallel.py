@@ -17,7 +17,7 @@ from keras_transformer.data.store import Store
 from keras_transformer.text import SubwordSampling, as_tokenizer
 
 Batch = tuple[dict[str, np.ndarray], np.ndarray]
-_FORGET_EVERY = 256  # Batches after which the memory of the mapped files is given back.
+_FORGET_EVERY = 32  # Batches after which the memory of the mapped files is given back.
 
 
 def parallel_dataset(

@@ -78,6 +78,15 @@ class DecoderBlock(TransformerBlock):
             "cross_attention": self.cross_attention.fixed_cache(encoded),
         }
 
+    @property
+    def has_plain_cache(self) -> bool:
+        """Whether the cache is that of this class and of `MultiHeadAttention`, and not a subclass's own."""
+        own = ("call", "make_cache")
+        is_plain = all(getattr(type(self), name) is getattr(DecoderBlock, name) for name in own)
+        return is_plain and all(
+            getattr(attention, "has_plain_cache", False) for attention in (self.self_attention, self.cross_attention)
+        )
+
     def call(self, inputs, encoded=None, encoded_mask=None, positions=None, cache=None, training=None):
         x = inputs
         if cache is not None:

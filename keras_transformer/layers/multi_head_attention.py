@@ -21,8 +21,8 @@ def attention_weights(query, key, mask=None, bias=None):
     Returns:
         A float32 tensor `(B, N, T, S)`.
     """
-    query = ops.transpose(query * query.shape[-1] ** -0.5, (0, 2, 1, 3))  # (B, N, T, H)
-    key = ops.transpose(key, (0, 2, 3, 1))  # (B, N, H, S)
+    query = heads_first(query * query.shape[-1] ** -0.5)  # (B, N, T, H)
+    key = ops.swapaxes(heads_first(key), -1, -2)  # (B, N, H, S)
     scores = ops.cast(ops.matmul(query, key), "float32")  # (B, N, T, S)
     if bias is not None:
         scores = scores + ops.cast(bias, "float32")
@@ -65,9 +65,34 @@ def with_head_axis(mask):
     return ops.expand_dims(mask, (0, 1) if len(mask.shape) == 2 else 1)
 
 
+def heads_first(x):
+    """Swaps the axes of length and heads: `(B, T, N, H)` <-> `(B, N, T, H)`."""
+    return ops.transpose(x, (0, 2, 1, 3))
+
+
 def grows(cache) -> bool:
     """Tells a cache that self-attention writes into from one that cross-attention only reads, and from none."""
     return cache is not None and "key" in cache
+
+
+def write_at(cache, new, positions):
+    """Writes keys or values into a cache.
+
+    Args:
+        cache: Float tensor `(B, N, L, H)`.
+        new: Float tensor `(B, N, T, H)`.
+        positions: Integer tensor `(T,)` or `(B, T)`, where to write.
+
+    Returns:
+        The cache `(B, N, L, H)` with `new` in it.
+    """
+    batch_size, num_heads, length = ops.shape(new)[0], new.shape[1], ops.shape(cache)[2]
+    heads = ops.reshape(ops.arange(batch_size * num_heads), (batch_size, num_heads, 1))
+    positions = ops.cast(positions, heads.dtype)
+    places = heads * length + (positions if len(positions.shape) == 1 else positions[:, None, :])  # (B, N, T)
+    rows = ops.reshape(cache, (-1, cache.shape[-1]))
+    rows = ops.scatter_update(rows, ops.reshape(places, (-1, 1)), ops.reshape(new, (-1, new.shape[-1])))
+    return ops.reshape(rows, (batch_size, num_heads, length, cache.shape[-1]))
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -115,7 +140,10 @@ class MultiHeadAttention(keras.layers.Layer):
             self-attention the keys stand there too; keys of their own stand at 0, 1, ..., S-1.
         cache: A dictionary from `growing_cache` (self-attention: the query's own keys and values are written into it at
             `positions`, and each query sees what stands at its position and before) or from `fixed_cache` (cross-attention:
-            it is only read, and `value` and `key` are not needed).
+            it is only read, and `value` and `key` are not needed). Where several queries of a sentence are alternatives and
+            not successors, as in beam search, a growing cache has three more entries: `slot`, the first of the places that
+            are written to in place of `positions`; `slot_positions` `(L,)`, the position that each place stands for; and
+            `visible` `(B, T, L)`, which places a query sees.
         return_attention_scores: Whether to return the attention weights as well.
         training: Whether dropout is at work.
 
@@ -234,8 +262,8 @@ class MultiHeadAttention(keras.layers.Layer):
             mask = causal_mask(ops.arange(ops.shape(query)[1]), ops.arange(ops.shape(key)[1]))
         weights = attention_weights(query, key, mask, bias)
         dropped = ops.cast(self.dropout_layer(weights, training=training), value.dtype)
-        context = ops.matmul(dropped, ops.transpose(value, (0, 2, 1, 3)))  # (B, N, T, H)
-        return ops.transpose(context, (0, 2, 1, 3)), weights if return_scores else None
+        context = ops.matmul(dropped, heads_first(value))  # (B, N, T, H)
+        return heads_first(context), weights if return_scores else None
 
     def __call__(self, query, value=None, *args, **kwargs):
         # Keras hands the masks attached to the inputs over only where it sees two tensors: name a lone input twice.
@@ -274,7 +302,11 @@ class MultiHeadAttention(keras.layers.Layer):
             None if key_mask is None else key_mask[:, None, None, :],  # (B, 1, 1, S)
         )
         bias = self.score_bias(query_positions, key_positions)
-        use_causal_mask = use_causal_mask or grows(cache)
+        if grows(cache) and "visible" in cache:
+            mask = combine_masks(mask, with_head_axis(cache["visible"]))
+            use_causal_mask = False
+        else:
+            use_causal_mask = use_causal_mask or grows(cache)
         is_causal = use_causal_mask and mask is None and bias is None and positions is None and cache is None
         if use_causal_mask and not is_causal:
             mask = combine_masks(mask, with_head_axis(causal_mask(query_positions, key_positions)))
@@ -306,38 +338,46 @@ class MultiHeadAttention(keras.layers.Layer):
             if cache is None:
                 return keys, values, positions, None
             cache = self.write_cache(cache, keys, values, query_positions)
-            keys, values = cache["key"], cache["value"]  # (B, L, N, H)
+            keys, values = cache["key"], cache["value"]  # (B, N, L, H)
         else:
-            keys, values = cache["fixed_key"], cache["fixed_value"]  # (B, S, N, H)
-        return keys, values, ops.arange(ops.shape(keys)[1]), cache
+            keys, values = cache["fixed_key"], cache["fixed_value"]  # (B, N, S, H)
+        positions = cache["slot_positions"] if "slot_positions" in cache else ops.arange(ops.shape(keys)[2])
+        return heads_first(keys), heads_first(values), positions, cache
 
     def growing_cache(self, batch_size, length: int) -> dict:
-        """Makes an empty cache for self-attention, with room for `length` positions: `{"key", "value"}`, `(B, L, N, H)`."""
-        shape = (batch_size, length, self.num_heads)
+        """Makes an empty cache for self-attention, with room for `length` positions: `{"key", "value"}`, `(B, N, L, H)`."""
+        shape = (batch_size, self.num_heads, length)
         return {
             "key": ops.zeros((*shape, self.key_dim), dtype=self.compute_dtype),
             "value": ops.zeros((*shape, self.value_dim or self.key_dim), dtype=self.compute_dtype),
         }
 
     def fixed_cache(self, value, key=None) -> dict:
-        """Projects keys and values once, for all steps of cross-attention: `{"fixed_key", "fixed_value"}`, `(B, S, N, H)`."""
+        """Projects keys and values once, for all steps of cross-attention: `{"fixed_key", "fixed_value"}`, `(B, N, S, H)`."""
         key = value if key is None else key
         positions = ops.arange(ops.shape(key)[1])
         return {
-            "fixed_key": self.project_key(key, positions),
-            "fixed_value": self.project_value(value, positions),
+            "fixed_key": heads_first(self.project_key(key, positions)),
+            "fixed_value": heads_first(self.project_value(value, positions)),
         }
 
     def write_cache(self, cache: dict, key, value, positions) -> dict:
-        """Writes keys and values `(B, T, N, H)` into a growing cache at `positions`, `(T,)` or `(B, T)`."""
-        batch_size, length = ops.shape(key)[0], ops.shape(key)[1]
-        rows = ops.broadcast_to(ops.expand_dims(ops.arange(batch_size), 1), (batch_size, length))
-        columns = ops.broadcast_to(ops.cast(positions, rows.dtype), (batch_size, length))
-        indices = ops.reshape(ops.stack([rows, columns], axis=-1), (-1, 2))  # (B * T, 2)
-        return {
-            name: ops.scatter_update(cache[name], indices, ops.reshape(new, (-1, *new.shape[2:])))
-            for name, new in {"key": key, "value": value}.items()
-        }
+        """Writes keys and values `(B, T, N, H)` into a growing cache at `positions`, `(T,)` or `(B, T)`, or from `slot` on."""
+        written = {}
+        for name, new in {"key": heads_first(key), "value": heads_first(value)}.items():  # (B, N, T, H)
+            if "slot" not in cache:
+                written[name] = write_at(cache[name], new, positions)
+            elif keras.backend.backend() == "tensorflow":  # Where a slice is updated by an operation that XLA has to compile.
+                written[name] = write_at(cache[name], new, cache["slot"] + ops.arange(ops.shape(new)[2]))
+            else:
+                written[name] = ops.slice_update(cache[name], (0, 0, cache["slot"], 0), new)
+        return {**cache, **written}
+
+    @property
+    def has_plain_cache(self) -> bool:
+        """Whether the cache is written and read here, and not in a way of a subclass's own."""
+        own = ("call", "keys_and_values", "growing_cache", "write_cache")
+        return all(getattr(type(self), name) is getattr(MultiHeadAttention, name) for name in own)
 
     def compute_output_shape(self, query_shape, value_shape=None, key_shape=None):
         return (*query_shape[:-1], self.output_dim or query_shape[-1])
@@ -349,7 +389,8 @@ class MultiHeadAttention(keras.layers.Layer):
             results.append({name: keras.KerasTensor(x.shape, dtype=x.dtype) for name, x in cache.items()})
             keys = next(iter(cache.values()))
         if return_attention_scores:
-            shape = (query.shape[0], self.num_heads, query.shape[1], keys.shape[1])
+            length = keys.shape[1 if cache is None else 2]
+            shape = (query.shape[0], self.num_heads, query.shape[1], length)
             results.append(keras.KerasTensor(shape, dtype="float32"))
         return results[0] if len(results) == 1 else tuple(results)
 

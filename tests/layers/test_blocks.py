@@ -85,12 +85,12 @@ def test_symbolic_cached_step():
     block = DecoderBlock(16, 2)
     block.build((None, None, M), (None, None, M))
     cache = {
-        "self_attention": {name: keras.KerasTensor((None, 9, 2, 4)) for name in ("key", "value")},
-        "cross_attention": {name: keras.KerasTensor((None, S, 2, 4)) for name in ("fixed_key", "fixed_value")},
+        "self_attention": {name: keras.KerasTensor((None, 2, 9, 4)) for name in ("key", "value")},
+        "cross_attention": {name: keras.KerasTensor((None, 2, S, 4)) for name in ("fixed_key", "fixed_value")},
     }
     output, after = block(keras.KerasTensor((None, 1, M)), positions=keras.KerasTensor((1,), dtype="int32"), cache=cache)
     assert output.shape == (None, 1, M)
-    assert after["self_attention"]["key"].shape == (None, 9, 2, 4)
+    assert after["self_attention"]["key"].shape == (None, 2, 9, 4)
 
 
 def test_each_dropout_has_its_own_rate(random):

@@ -264,12 +264,12 @@ def test_fixed_cache_equals_cross_attention(attention, random):
 
 
 def test_symbolic_shapes_with_a_cache(attention):
-    cache = {name: keras.KerasTensor((None, 9, N, H)) for name in ("key", "value")}
+    cache = {name: keras.KerasTensor((None, N, 9, H)) for name in ("key", "value")}
     positions = keras.KerasTensor((1,), dtype="int32")
     query = keras.KerasTensor((None, 1, M))
     output, after, scores = attention(query, positions=positions, cache=cache, return_attention_scores=True)
     assert output.shape == (None, 1, M)
-    assert after["key"].shape == (None, 9, N, H)
+    assert after["key"].shape == (None, N, 9, H)
     assert scores.shape == (None, N, 1, 9)
 
 

@@ -1,0 +1,184 @@
+"""Beam search: the K best hypotheses that are alive, and the K best that have ended."""
+
+from keras import ops
+
+from keras_transformer.decoding.limits import IMPOSSIBLE, Limits, allowed_log_probabilities
+from keras_transformer.decoding.options import SearchOptions
+
+
+class BeamSearch:
+    """One step of beam search for a batch of sentences, and what surrounds it.
+
+    A state is a dictionary:
+
+    | name | shape | what |
+    |---|---|---|
+    | `position` | () | number of tokens each live hypothesis has, and where the next one will stand |
+    | `ids` | (B, K) | the newest token of each live hypothesis |
+    | `tokens`, `token_log_probs` | (B, K, L) | all its tokens, and their log-probabilities |
+    | `log_probs` | (B, K) | their sum |
+    | `ended_tokens`, `ended_token_log_probs` | (B, K, L) | hypotheses that have ended, best first |
+    | `ended_scores`, `ended_log_probs`, `ended_lengths` | (B, K) | their scores, log-probabilities and lengths with the end |
+    | `done` | (B,) | sentences whose result is settled |
+    | `cache` | | the decoder's |
+
+    Each step takes the 2K best continuations of the K live hypotheses: whatever ends among them joins the ended ones, which
+    are frozen from then on, and K remain to live on.
+
+    Args:
+        decoder: What `make_decoder` returned.
+        options: `SearchOptions`.
+        limits: `Limits` of this batch.
+        start_id: The token that all targets start with.
+        end_id: The token that ends them.
+    """
+
+    def __init__(self, decoder, options: SearchOptions, limits: Limits, start_id: int, end_id: int):
+        self.decoder, self.options, self.limits = decoder, options, limits
+        self.start_id, self.end_id = start_id, end_id
+        self.beam_size = options.beam_size
+
+    def initial_state(self, cache: dict, batch_size, capacity) -> dict:
+        """Returns the state after the first step, which all hypotheses have in common."""
+        both, room = (batch_size, self.beam_size), (batch_size, self.beam_size, capacity)
+        ended = {
+            "ended_tokens": ops.zeros(room, "int32"),
+            "ended_token_log_probs": ops.zeros(room, "float32"),
+            "ended_scores": ops.full(both, IMPOSSIBLE, "float32"),
+            "ended_log_probs": ops.full(both, IMPOSSIBLE, "float32"),
+            "ended_lengths": ops.zeros(both, "int32"),
+        }
+        alive = {
+            "position": ops.zeros((), "int32"),
+            "ids": ops.full((batch_size, 1), self.start_id, "int32"),
+            "tokens": ops.zeros((batch_size, 1, capacity), "int32"),
+            "token_log_probs": ops.zeros((batch_size, 1, capacity), "float32"),
+            "log_probs": ops.zeros((batch_size, 1), "float32"),
+        }
+        return self.step({**alive, **ended, "done": ops.zeros((batch_size,), "bool"), "cache": cache})
+
+    def is_running(self, state: dict):
+        """Tells whether any sentence is not done."""
+        return ops.logical_not(ops.all(state["done"]))
+
+    def step(self, state: dict) -> dict:
+        """Lengthens every live hypothesis by a token."""
+        position = state["position"]
+        logits, cache = self.decoder.step(state["ids"], position, state["cache"])
+        logits = logits[:, : state["ids"].shape[1]]  # (B, K, V); the first step has one hypothesis only
+        candidates = self.candidates(state, logits)
+        ended = self.join_ended(state, candidates)
+
+        # Those that live on.
+        alive_log_probs, chosen = ops.top_k(
+            ops.where(candidates["ends"], IMPOSSIBLE, candidates["log_probs"]), self.beam_size
+        )  # (B, K)
+        alive = {name: take_beams(candidates[name], chosen) for name in ("tokens", "token_log_probs", "ids", "parents")}
+        done = self.newly_done(state, ended, alive_log_probs, position + 1)
+        return {
+            "position": position + 1,
+            "ids": alive["ids"],
+            "tokens": alive["tokens"],
+            "token_log_probs": alive["token_log_probs"],
+            "log_probs": alive_log_probs,
+            **ended,
+            "done": ops.logical_or(state["done"], done),
+            "cache": self.decoder.reorder(cache, alive["parents"]),
+        }
+
+    def candidates(self, state: dict, logits) -> dict:
+        """Finds the 2K best continuations of the live hypotheses.
+
+        Returns:
+            A dictionary of `parents`, `ids`, `log_probs`, `ends`, each `(B, 2K)`, and `tokens`, `token_log_probs`, `(B, 2K, L)`.
+        """
+        position, width = state["position"], logits.shape[1]
+        log_probs = ops.log_softmax(logits, axis=-1)  # (B, K, V)
+        forced = self.limits.forced_ids(position, self.end_id)  # (B,)
+        open_log_probs = allowed_log_probabilities(log_probs, position, self.options, self.end_id)
+        count = min(2 * self.beam_size, logits.shape[-1])
+        best, ids = ops.top_k(open_log_probs, count)  # (B, K, 2K)
+        best, ids = self.apply_forced(best, ops.cast(ids, "int32"), log_probs, forced)
+
+        # The best 2K of all.
+        totals = ops.reshape(state["log_probs"][:, :, None] + best, (-1, width * count))
+        missing = 2 * self.beam_size - width * count  # A vocabulary smaller than the beam.
+        totals = ops.pad(totals, [(0, 0), (0, max(0, missing))], constant_values=IMPOSSIBLE)
+        totals, places = ops.top_k(totals, 2 * self.beam_size)  # (B, 2K)
+        places = ops.minimum(ops.cast(places, "int32"), width * count - 1)
+        parents = places // count
+        chosen_ids = ops.take_along_axis(ops.reshape(ids, (-1, width * count)), places, axis=1)
+        chosen_log_probs = ops.take_along_axis(ops.reshape(best, (-1, width * count)), places, axis=1)
+        return {
+            "parents": parents,
+            "ids": chosen_ids,
+            "log_probs": totals,
+            "ends": chosen_ids == self.end_id,
+            "tokens": put(take_beams(state["tokens"], parents), position, chosen_ids),
+            "token_log_probs": put(take_beams(state["token_log_probs"], parents), position, chosen_log_probs),
+        }
+
+    def apply_forced(self, best, ids, log_probs, forced):
+        """Leaves a hypothesis one continuation where there is no choice."""
+        is_forced = forced[:, None, None] >= 0
+        place = ops.broadcast_to(ops.maximum(forced, 0)[:, None, None], (*ops.shape(log_probs)[:2], 1))
+        only = ops.take_along_axis(log_probs, place, axis=2)  # (B, K, 1)
+        is_first = ops.arange(best.shape[2]) == 0
+        best = ops.where(is_forced, ops.where(is_first, only, IMPOSSIBLE), best)
+        return best, ops.where(is_forced, forced[:, None, None], ids)
+
+    def join_ended(self, state: dict, candidates: dict) -> dict:
+        """Merges the hypotheses that end now with those that have ended before; those of a sentence that is done stay."""
+        length = state["position"] + 1
+        log_probs = candidates["log_probs"]
+        counts = ops.logical_and(candidates["ends"], log_probs > IMPOSSIBLE / 2)
+        new = {
+            "ended_tokens": candidates["tokens"],
+            "ended_token_log_probs": candidates["token_log_probs"],
+            "ended_scores": ops.where(counts, log_probs / self.options.penalty_of(length), IMPOSSIBLE),
+            "ended_log_probs": ops.where(counts, log_probs, IMPOSSIBLE),
+            "ended_lengths": ops.where(counts, length, 0),
+        }
+        all_ended = {name: ops.concatenate([state[name], new[name]], axis=1) for name in new}
+        _, chosen = ops.top_k(all_ended["ended_scores"], self.beam_size)
+        merged = {name: take_beams(value, chosen) for name, value in all_ended.items()}
+        return {name: ops.where(expand_like(state["done"], value), state[name], value) for name, value in merged.items()}
+
+    def newly_done(self, state: dict, ended: dict, alive_log_probs, length):
+        """Tells for which sentences the search can stop, `(B,)`; `length` is that of the live hypotheses."""
+        options = self.options
+        best_alive = alive_log_probs[:, 0]
+        scores = ended["ended_scores"]
+        all_found = scores[:, -1] > IMPOSSIBLE / 2
+        if options.stopping == "first":
+            done = all_found
+        elif options.stopping == "heuristic":
+            done = ops.logical_and(all_found, scores[:, -1] >= best_alive / options.penalty_of(length))
+        else:
+            # A log-probability never rises, so it is divided by the penalty that does it most good.
+            kindest = self.limits.max_lengths + 1 if options.length_penalty > 0 else length + 1
+            wanted = scores[:, options.num_hypotheses - 1]
+            done = ops.logical_and(wanted > IMPOSSIBLE / 2, wanted >= best_alive / options.penalty_of(kindest))
+        return ops.logical_or(done, length > self.limits.max_lengths)
+
+    def result(self, state: dict) -> dict:
+        """Returns the best hypotheses: `tokens`, `token_log_probs` `(B, n, L)`, `scores`, `log_probs`, `lengths` `(B, n)`."""
+        wanted = self.options.num_hypotheses
+        return {name.removeprefix("ended_"): value[:, :wanted] for name, value in state.items() if name.startswith("ended_")}
+
+
+def take_beams(values, beams):
+    """Takes hypotheses: `(B, J)` or `(B, J, L)` with beams `(B, K)` -> `(B, K)` or `(B, K, L)`."""
+    beams = ops.cast(beams, "int32")
+    return ops.take_along_axis(values, beams if len(values.shape) == 2 else beams[:, :, None], axis=1)
+
+
+def put(values, position, new):
+    """Writes `new` `(B, K)` at a position of `values` `(B, K, L)`."""
+    here = ops.arange(ops.shape(values)[-1]) == position
+    return ops.where(here, ops.cast(new, values.dtype)[..., None], values)
+
+
+def expand_like(flags, values):
+    """Gives flags `(B,)` as many axes as `values` has."""
+    return ops.reshape(flags, (-1,) + (1,) * (len(values.shape) - 1))

@@ -1,0 +1,100 @@
+"""What a search looks for, and when it ends."""
+
+from dataclasses import dataclass, replace
+
+from keras import ops
+
+STOPPING = ("bound", "heuristic", "first")
+PENALTIES = ("google", "power")
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How translations are searched for.
+
+    The score of a translation is its log-probability divided by a penalty for its length n, which counts its end:
+    ((5 + n) / 6)^a for `penalty="google"` (Wu et al., 2016, as in the paper), n^a for `penalty="power"`.
+
+    Args:
+        beam_size: Number of hypotheses that are kept (K). With 1 the search is greedy.
+        num_hypotheses: How many translations are returned for each sentence, best first; at most `beam_size`.
+        length_penalty: The exponent a. 0 compares plain log-probabilities; larger values favour longer translations.
+        penalty: Form of the penalty.
+        min_length: The least number of tokens of a translation, without its end.
+        max_length: The most tokens of a translation, without its end. `None` allows `extra_length` more than the source has.
+        extra_length: See `max_length`; the paper allows 50.
+        stopping: When a sentence is done. `"bound"`: when no hypothesis that is still alive can become better than those found.
+            `"heuristic"`: when none would be better if it ended now and `beam_size` were found. `"first"`: when `beam_size` were
+            found. The last two are what other systems do.
+        banned_ids: Tokens that never occur in a translation. Probabilities are not rescaled for their absence.
+        temperature: Draws each token at random instead of searching, from probabilities sharpened (below 1) or flattened (above
+            1) by it. `None` searches.
+        top_k: When drawing, only among the k likeliest tokens.
+        top_p: When drawing, only among the likeliest tokens that together have at least this probability.
+
+    Example:
+
+    >>> SearchOptions(beam_size=4, length_penalty=0.6).beam_size
+    4
+    """
+
+    beam_size: int = 4
+    num_hypotheses: int = 1
+    length_penalty: float = 0.6
+    penalty: str = "google"
+    min_length: int = 0
+    max_length: int | None = None
+    extra_length: int = 50
+    stopping: str = "bound"
+    banned_ids: tuple[int, ...] = ()
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+
+    def __post_init__(self):
+        self._check(self.beam_size >= 1, "`beam_size` must be a positive integer", "beam_size")
+        self._check(
+            1 <= self.num_hypotheses <= self.beam_size or self.is_sampling,
+            f"`num_hypotheses` must be from 1 to `beam_size` = {self.beam_size}: a search cannot return more than it keeps",
+            "num_hypotheses",
+        )
+        self._check(self.num_hypotheses >= 1, "`num_hypotheses` must be a positive integer", "num_hypotheses")
+        self._check(self.length_penalty == self.length_penalty, "`length_penalty` must be a number", "length_penalty")
+        self._check(self.penalty in PENALTIES, f"`penalty` must be one of {PENALTIES}", "penalty")
+        self._check(self.min_length >= 0, "`min_length` must not be negative", "min_length")
+        if self.max_length is not None:
+            self._check(self.max_length >= 0, "`max_length` must not be negative, or `None`", "max_length")
+            self._check(self.min_length <= self.max_length, f"`min_length` must be at most {self.max_length}", "min_length")
+        self._check(self.extra_length >= 0, "`extra_length` must not be negative", "extra_length")
+        self._check(self.stopping in STOPPING, f"`stopping` must be one of {STOPPING}", "stopping")
+        self._check_sampling()
+
+    def _check_sampling(self):
+        if self.temperature is None:
+            for name in ("top_k", "top_p"):
+                self._check(getattr(self, name) is None, f"`{name}` needs `temperature`, for only drawing uses it", name)
+            return
+        self._check(self.temperature > 0, "`temperature` must be positive, or `None` to search", "temperature")
+        if self.top_k is not None:
+            self._check(self.top_k >= 1, "`top_k` must be a positive integer, or `None`", "top_k")
+        if self.top_p is not None:
+            self._check(0 < self.top_p <= 1, "`top_p` must be above 0 and at most 1, or `None`", "top_p")
+
+    def _check(self, is_right: bool, message: str, name: str):
+        if not is_right:
+            raise ValueError(f"{message}. Received: {name}={getattr(self, name)!r}")
+
+    @property
+    def is_sampling(self) -> bool:
+        """Whether tokens are drawn at random."""
+        return self.temperature is not None
+
+    def override(self, **changes) -> "SearchOptions":
+        """Returns the options with some of them changed."""
+        return replace(self, **changes)
+
+    def penalty_of(self, length):
+        """Returns the penalty of a length, which counts the end: a float32 tensor."""
+        length = ops.cast(length, "float32")
+        base = (5.0 + length) / 6.0 if self.penalty == "google" else ops.maximum(length, 1.0)
+        return base**self.length_penalty
