@@ -16,20 +16,27 @@ One alphabet names the axes of every tensor, in code, docstrings and error messa
 A line of code that changes a shape ends in a comment such as `# (B, N, T, S)`.
 """
 
-from keras_transformer import data, layers, masks, models, optimizers, text
+from keras_transformer import bridges, data, decoding, layers, masks, models, optimizers, text
+from keras_transformer.decoding import SearchOptions
 from keras_transformer.models import Transformer, TransformerConfig
 from keras_transformer.text import SubwordSampling, Tokenizer, TokenizerPair, as_tokenizer, load_tokenizer
+from keras_transformer.translator import Translation, Translator
 from keras_transformer.version import __version__
 
 __all__ = [
+    "SearchOptions",
     "SubwordSampling",
     "Tokenizer",
     "TokenizerPair",
     "Transformer",
     "TransformerConfig",
+    "Translation",
+    "Translator",
     "__version__",
     "as_tokenizer",
+    "bridges",
     "data",
+    "decoding",
     "layers",
     "load_tokenizer",
     "masks",

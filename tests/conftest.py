@@ -22,12 +22,27 @@ def pytest_configure(config):
 
 
 def pytest_addoption(parser):
+    parser.addoption("--all-backends", action="store_true", help="run on this backend too what is the same on every one")
     parser.addoption("--only-proofs", action="store_true", help="run the tests that are marked as proofs, and no others")
+
+
+# Tests of what does not depend on the backend run on one of them.
+ON_ONE_BACKEND = "torch"
+SAME_ON_EVERY_BACKEND = (
+    "tests/data/corpora/",
+    "tests/data/test_plan.py",
+    "tests/data/test_reading.py",
+    "tests/data/test_store.py",
+    "tests/text/",
+    "tests/training/test_data.py",
+)
 
 
 def pytest_collection_modifyitems(config, items):
     if config.getoption("--only-proofs"):
         items[:] = [item for item in items if item.get_closest_marker("proof")]
+    if keras.backend.backend() != ON_ONE_BACKEND and not config.getoption("--all-backends"):
+        items[:] = [item for item in items if not item.nodeid.startswith(SAME_ON_EVERY_BACKEND)]
 
 
 @pytest.fixture

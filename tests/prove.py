@@ -1,6 +1,8 @@
 """Runs every proof at full size on every backend and writes docs/evidence.md.
 
-python -m tests.prove [pytest arguments]
+python -m tests.prove [tests or other pytest arguments]
+
+With arguments, only the rows of the proofs that ran are written anew.
 """
 
 import json
@@ -33,15 +35,22 @@ def run_proofs(backend: str, evidence: Path, arguments: list[str]) -> int:
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 
 
-def rows(records: list[dict]) -> list[str]:
+def rows(records: list[dict]) -> dict[str, str]:
     """Makes a table row for each claim, in the order of first appearance."""
-    lines = []
+    lines = {}
     for claim in dict.fromkeys(record["claim"] for record in records):
         mine = [record for record in records if record["claim"] == claim]
         tests = dict.fromkeys(record["test"].split("[")[0] for record in mine)
         cell = "<br>".join(seen_on(backend, mine) for backend in BACKENDS if seen_on(backend, mine))
-        lines.append(f"| {claim} | {'<br>'.join(f'`{test}`' for test in tests)} | {cell} |")
+        lines[claim] = f"| {claim} | {'<br>'.join(f'`{test}`' for test in tests)} | {cell} |"
     return lines
+
+
+def written_rows() -> dict[str, str]:
+    """Reads the rows of the page as it is."""
+    lines = PAGE.read_text(encoding="utf8").splitlines() if PAGE.exists() else []
+    lines = [line for line in lines if line.startswith("| ") and not line.startswith("| claim |")]
+    return {line.split(" | ")[0].removeprefix("| "): line for line in lines}
 
 
 def seen_on(backend: str, records: list[dict]) -> str:
@@ -62,7 +71,8 @@ def main(arguments: list[str]) -> int:
     head = HEAD.format(
         date=date.today(), machine=f"{os.cpu_count()} cores, {platform.machine()}", python=platform.python_version()
     )
-    PAGE.write_text(head + "\n".join(rows(records)) + "\n", encoding="utf8")
+    lines = {**(written_rows() if arguments else {}), **rows(records)}
+    PAGE.write_text(head + "\n".join(lines.values()) + "\n", encoding="utf8")
     print(f"wrote {PAGE.relative_to(ROOT)}: {len(records)} results")
     return 1 if any(codes) else 0
 

@@ -32,6 +32,16 @@ def test_python_blocks_of_the_layers_page_run(tmp_path, monkeypatch):
     assert "keras" in names
 
 
+def test_python_blocks_of_the_data_page_run(tmp_path, monkeypatch):
+    names = run_blocks(ROOT / "docs" / "data.md", tmp_path, monkeypatch)
+    assert names["history"].history["loss"]
+
+
+def test_python_blocks_of_the_decoding_page_run(tmp_path, monkeypatch):
+    names = run_blocks(ROOT / "docs" / "decoding.md", tmp_path, monkeypatch)
+    assert names["found"]["scores"].shape == (1, 1)
+
+
 def test_shell_blocks_name_commands_that_exist():
     targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
     commands = [line for block in code_blocks(ROOT / "README.md", "bash") for line in block.splitlines() if line]

@@ -19,7 +19,7 @@ def to_ctranslate2(translator, directory: str | os.PathLike, quantization: str |
     """Writes a translator's model and vocabularies as a CTranslate2 model.
 
     CTranslate2 works on tokens, not on text: give it what `tokenizer.tokens(text)` returns, and decode its tokens with
-    `tokenizer.token_ids` and `decode`. The end of the source is added by CTranslate2 itself.
+    the tokenizer. The end of the source is added by CTranslate2 itself.
 
     Needs the package ctranslate2: `pip install "keras3-transformer[ctranslate2]"`.
 

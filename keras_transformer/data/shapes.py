@@ -32,17 +32,19 @@ class ShapeTable:
     next_of: tuple[int, ...]
 
 
-def rows_of(source_length: int, target_length: int, batch_tokens: int) -> int:
-    """Returns how many rows of these lengths the budget allows: at least one."""
+def rows_of(source_length: int, target_length: int, batch_tokens: int, num_pairs: int) -> int:
+    """Returns how many rows of these lengths the budget allows: at least one, and not more than there are pairs."""
     rows = max(1, batch_tokens // max(source_length, target_length, 1))
-    return rows if rows < ROW_MULTIPLE else rows - rows % ROW_MULTIPLE
+    rows = rows if rows < ROW_MULTIPLE else rows - rows % ROW_MULTIPLE
+    return min(rows, -(-num_pairs // ROW_MULTIPLE) * ROW_MULTIPLE)
 
 
 def choose_shapes(histogram: np.ndarray, num_shapes: int, batch_tokens: int) -> ShapeTable:
     """Divides the plane of source and target lengths into boxes, each of which is padded to its longest pair.
 
     Starting from one box for all pairs, the cut that saves the most padded positions is made again and again. One shape is as
-    long as the longest source and the longest target: it takes the pairs that filled no batch elsewhere.
+    long as the longest source and the longest target: it takes the pairs that filled no batch elsewhere. A small corpus fills
+    few batches of many shapes; it is given fewer of them if that leaves less padding.
 
     Args:
         histogram: `histogram[s, t]` is the number of pairs with source length s and target length t.
@@ -52,15 +54,36 @@ def choose_shapes(histogram: np.ndarray, num_shapes: int, batch_tokens: int) -> 
     Returns:
         A `ShapeTable`.
     """
+    tables = [table_of(boxes, histogram, batch_tokens) for boxes in cut_up(histogram, num_shapes)]
+    tables = [table for table in tables if len(table.shapes) <= num_shapes]
+    return min(tables, key=lambda table: padded_positions(table, histogram))
+
+
+def cut_up(histogram: np.ndarray, num_shapes: int) -> list[list["Box"]]:
+    """Returns the boxes after each cut."""
     boxes = [tight_box(histogram, Box(0, histogram.shape[0], 0, histogram.shape[1]))]
-    longest = boxes[0].lengths
     cuts = [best_cut(histogram, boxes[0])]
-    while len(boxes) < num_shapes - 1 and max(cut.saved for cut in cuts) > 0:  # One is kept for the longest.
+    stages = [boxes]
+    while len(boxes) < num_shapes and max(cut.saved for cut in cuts) > 0:
         chosen = int(np.argmax([cut.saved for cut in cuts]))
         parts = [tight_box(histogram, part) for part in cuts[chosen].parts]
-        boxes[chosen : chosen + 1] = parts
+        boxes = [*boxes[:chosen], *parts, *boxes[chosen + 1 :]]
         cuts[chosen : chosen + 1] = [best_cut(histogram, part) for part in parts]
-    return table_of(boxes, longest, histogram.shape, batch_tokens)
+        stages.append(boxes)
+    return stages
+
+
+def padded_positions(table: ShapeTable, histogram: np.ndarray) -> int:
+    """Counts the positions of all batches of an epoch."""
+    counts = [int(histogram[table.shape_of == number].sum()) for number in range(len(table.shapes))]
+    positions = 0
+    for number, shape in enumerate(table.shapes):
+        is_last = table.next_of[number] == number
+        batches = -(-counts[number] // shape.rows) if is_last else counts[number] // shape.rows
+        if not is_last:
+            counts[table.next_of[number]] += counts[number] - batches * shape.rows
+        positions += batches * shape.rows * (shape.source_length + shape.target_length)
+    return positions
 
 
 class Box(NamedTuple):
@@ -128,20 +151,22 @@ def best_cut_of_rows(counts: np.ndarray, first_row: int, first_column: int) -> t
     return int(saved[best]), first_row + best + 1
 
 
-def table_of(boxes: list[Box], longest: tuple[int, int], table_shape: tuple[int, int], batch_tokens: int) -> ShapeTable:
+def table_of(boxes: list[Box], histogram: np.ndarray, batch_tokens: int) -> ShapeTable:
     """Orders boxes by length and writes down which pairs they hold and where their leftovers go."""
     boxes = sorted(boxes, key=lambda box: (sum(box.lengths), box.lengths))
     lengths = [box.lengths for box in boxes]
+    longest = tuple(max(sides) for sides in zip(*lengths, strict=True))
     if lengths[-1] != longest:
         lengths.append(longest)
-    shape_of = np.full(table_shape, -1, np.int16)
+    shape_of = np.full(histogram.shape, -1, np.int16)
     for number, box in enumerate(boxes):
         shape_of[box.source_from : box.source_to, box.target_from : box.target_to] = number
     next_of = tuple(
         next((later for later in range(number + 1, len(lengths)) if covers(lengths[later], lengths[number])), number)
         for number in range(len(lengths))
     )
-    shapes = tuple(BatchShape(rows_of(*both, batch_tokens), *both) for both in lengths)
+    num_pairs = int(histogram.sum())
+    shapes = tuple(BatchShape(rows_of(*both, batch_tokens, num_pairs), *both) for both in lengths)
     return ShapeTable(shapes, shape_of, next_of)
 
 

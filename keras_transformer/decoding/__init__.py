@@ -1,6 +1,7 @@
 """From ids to ids: greedy search, beam search and sampling, with a cache, on every backend."""
 
+from keras_transformer.decoding.compiled import compile_scoring, compile_search
 from keras_transformer.decoding.options import SearchOptions
-from keras_transformer.decoding.search import search
+from keras_transformer.decoding.search import Search
 
-__all__ = ["SearchOptions", "search"]
+__all__ = ["Search", "SearchOptions", "compile_scoring", "compile_search"]

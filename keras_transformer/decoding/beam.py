@@ -57,10 +57,6 @@ class BeamSearch:
         }
         return self.step({**alive, **ended, "done": ops.zeros((batch_size,), "bool"), "cache": cache})
 
-    def is_running(self, state: dict):
-        """Tells whether any sentence is not done."""
-        return ops.logical_not(ops.all(state["done"]))
-
     def step(self, state: dict) -> dict:
         """Lengthens every live hypothesis by a token."""
         position = state["position"]
@@ -90,7 +86,7 @@ class BeamSearch:
         """Finds the 2K best continuations of the live hypotheses.
 
         Returns:
-            A dictionary of `parents`, `ids`, `log_probs`, `ends`, each `(B, 2K)`, and `tokens`, `token_log_probs`, `(B, 2K, L)`.
+            A dictionary of `parents`, `ids`, `log_probs`, `ends`, `(B, 2K)`, and `tokens`, `token_log_probs`, `(B, 2K, L)`.
         """
         position, width = state["position"], logits.shape[1]
         log_probs = ops.log_softmax(logits, axis=-1)  # (B, K, V)

@@ -46,11 +46,15 @@ def allowed_log_probabilities(log_probabilities, position, options, end_id: int)
     """
     vocabulary_size = log_probabilities.shape[-1]
     if options.banned_ids:
-        banned = np.zeros(vocabulary_size, "float32")
-        banned[[id for id in options.banned_ids if id < vocabulary_size]] = IMPOSSIBLE
-        log_probabilities = log_probabilities + banned
+        log_probabilities = log_probabilities + impossible(options.banned_ids, vocabulary_size)
     if options.min_length > 0:
-        end = np.zeros(vocabulary_size, "float32")
-        end[end_id] = IMPOSSIBLE
-        log_probabilities = log_probabilities + end * ops.cast(position < options.min_length, "float32")
+        is_short = ops.cast(position < options.min_length, "float32")
+        log_probabilities = log_probabilities + is_short * impossible([end_id], vocabulary_size)
     return log_probabilities
+
+
+def impossible(ids, vocabulary_size: int):
+    """Returns a tensor `(V,)` that makes these ids impossible when it is added to log-probabilities."""
+    values = np.zeros(vocabulary_size, "float32")
+    values[[id for id in ids if id < vocabulary_size]] = IMPOSSIBLE
+    return ops.convert_to_tensor(values)

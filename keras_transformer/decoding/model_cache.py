@@ -11,21 +11,15 @@ Two ways of keeping the keys and values of hypotheses that come from one another
 from keras import ops, tree
 
 
-def make_decoder(model, source_ids, beam_size: int, capacity):
-    """Encodes sources and returns the decoder for them.
+def make_decoder(model, beam_size: int) -> "SharedDecoder | CopyingDecoder":
+    """Returns the decoder that suits a model.
 
     Args:
         model: A `Transformer`.
-        source_ids: Integer tensor `(B, S)`.
         beam_size: Number of hypotheses a sentence (K).
-        capacity: Number of target positions to make room for at first.
-
-    Returns:
-        A tuple: the decoder, and the cache for its first step, a nested dictionary of tensors.
     """
     is_plain = all(getattr(block, "has_plain_cache", False) for block in model.parts.decoder_blocks)
-    decoder = (SharedDecoder if is_plain else CopyingDecoder)(model, beam_size)
-    return decoder, decoder.start(source_ids, capacity)
+    return (SharedDecoder if is_plain else CopyingDecoder)(model, beam_size)
 
 
 class SharedDecoder:

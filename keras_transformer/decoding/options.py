@@ -24,8 +24,8 @@ class SearchOptions:
         max_length: The most tokens of a translation, without its end. `None` allows `extra_length` more than the source has.
         extra_length: See `max_length`; the paper allows 50.
         stopping: When a sentence is done. `"bound"`: when no hypothesis that is still alive can become better than those found.
-            `"heuristic"`: when none would be better if it ended now and `beam_size` were found. `"first"`: when `beam_size` were
-            found. The last two are what other systems do.
+            `"heuristic"`: when `beam_size` were found and none alive would be better if it ended now. `"first"`: when
+            `beam_size` were found. The last two are what other systems do.
         banned_ids: Tokens that never occur in a translation. Probabilities are not rescaled for their absence.
         temperature: Draws each token at random instead of searching, from probabilities sharpened (below 1) or flattened (above
             1) by it. `None` searches.

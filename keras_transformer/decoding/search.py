@@ -1,63 +1,114 @@
-"""From source ids to target ids, on every backend."""
+"""From source ids to target ids, for a batch of sentences."""
 
-import functools
+from keras import ops, tree
 
-import keras
-import numpy as np
-from keras import ops
-
-from keras_transformer.decoding import loop
 from keras_transformer.decoding.beam import BeamSearch
 from keras_transformer.decoding.limits import Limits
 from keras_transformer.decoding.model_cache import make_decoder
 from keras_transformer.decoding.options import SearchOptions
 from keras_transformer.decoding.token_by_token import TokenByToken
 
+SEGMENT = 16  # Number of target positions that caches have room for at first, and by which they grow.
 
-def search(model, source_ids, options: SearchOptions, max_lengths=None, prefix=None, chances=None) -> dict:
-    """Translates ids; part of a TensorFlow graph, or eagerly.
+
+class Search:
+    """A search with given options: begin, go on in larger caches while sentences are not done, and take the result.
+
+    Inputs are a dictionary of tensors: `source_ids` `(B, S)`, padded with the model's `pad_id`; `max_lengths` `(B,)`, the most
+    tokens of each translation without its end; and where they are wanted, `prefix_ids` `(B, P)` and `prefix_lengths` `(B,)`,
+    with which each translation begins, and `chances` `(B, steps)`, numbers from 0 to 1 that decide what is drawn.
+
+    A result is a dictionary of `tokens` and `token_log_probs` `(B, n, L)`, `scores`, `log_probs` and `lengths` `(B, n)`.
+    Lengths count the end, and what stands beyond them means nothing. A hypothesis that was not found has length 0.
 
     Args:
         model: A `Transformer`.
-        source_ids: Integer tensor `(B, S)`, padded with the model's `pad_id`.
         options: `SearchOptions`.
-        max_lengths: Integer tensor `(B,)`, the most tokens of each translation. Defaults to what the options say.
-        prefix: `(ids, lengths)`, integer tensors `(B, P)` and `(B,)`: what each translation begins with.
-        chances: Float tensor `(B, steps)` for drawing.
-
-    Returns:
-        A dictionary of `tokens` and `token_log_probs` `(B, n, L)`, `scores`, `log_probs` and `lengths` `(B, n)`; lengths count
-        the end, and what stands beyond them means nothing.
     """
-    if max_lengths is None:
-        max_lengths = default_max_lengths(model, source_ids, options)
-    limits = Limits(max_lengths, *(prefix or (None, None)))
-    beam_size = 1 if options.is_sampling else options.beam_size
-    most = ops.max(max_lengths) + 1  # With the end.
-    first, last = capacities(model, most)
-    decoder, cache = make_decoder(model, source_ids, beam_size, first)
-    config = model.config
-    if beam_size == 1:
-        strategy = TokenByToken(decoder, options, limits, config.start_id, config.end_id, chances)
-    else:
-        strategy = BeamSearch(decoder, options, limits, config.start_id, config.end_id)
-    state = loop.run(strategy, cache, ops.shape(source_ids)[0], first, last)
-    return strategy.result(state)
+
+    def __init__(self, model, options: SearchOptions):
+        self.model, self.options = model, options
+        self.decoder = make_decoder(model, 1 if options.is_sampling else options.beam_size)
+
+    def strategy(self, inputs: dict) -> BeamSearch | TokenByToken:
+        """Makes the search for these inputs."""
+        limits = Limits(inputs["max_lengths"], inputs.get("prefix_ids"), inputs.get("prefix_lengths"))
+        ids = self.model.config.start_id, self.model.config.end_id
+        if self.decoder.beam_size == 1:
+            return TokenByToken(self.decoder, self.options, limits, *ids, inputs.get("chances"))
+        return BeamSearch(self.decoder, self.options, limits, *ids)
+
+    def capacities(self, max_lengths):
+        """Returns for how many target positions caches need room at first and at last."""
+        last = (ops.max(max_lengths) + SEGMENT) // SEGMENT * SEGMENT  # The end needs room as well.
+        return (SEGMENT, last) if self.decoder.can_grow else (last, last)
+
+    def begin(self, inputs: dict, capacity) -> dict:
+        """Encodes the sources and searches until all sentences are done or there is no more room."""
+        strategy = self.strategy(inputs)
+        cache = self.decoder.start(inputs["source_ids"], capacity)
+        return run_steps(strategy, strategy.initial_state(cache, ops.shape(inputs["source_ids"])[0], capacity))
+
+    def go_on(self, inputs: dict, state: dict, capacity) -> dict:
+        """Searches on in larger caches."""
+        return run_steps(self.strategy(inputs), self.grow(state, capacity))
+
+    def grow(self, state: dict, capacity) -> dict:
+        """Makes room for more positions in a state."""
+        added = capacity - capacity_of(state)
+        histories = {name: ops.pad(value, [(0, 0), (0, 0), (0, added)]) for name, value in state.items() if "token" in name}
+        return {**state, **histories, "cache": self.decoder.grow(state["cache"], capacity)}
+
+    def result(self, inputs: dict, state: dict) -> dict:
+        """Returns what was found."""
+        return self.strategy(inputs).result(state)
+
+    def run(self, inputs: dict) -> dict:
+        """Searches to the end, step by step."""
+        capacity, last = (int(one) for one in self.capacities(inputs["max_lengths"]))
+        state = self.begin(inputs, capacity)
+        while not is_done(state) and capacity_of(state) < last:
+            state = self.go_on(inputs, state, capacity_of(state) + SEGMENT)
+        return self.result(inputs, state)
+
+    def graph_run(self, inputs: dict) -> dict:
+        """Searches to the end within a TensorFlow graph, where only TensorFlow's own loop lets tensors grow."""
+        import tensorflow as tf  # noqa: TID251
+
+        first, last = self.capacities(inputs["max_lengths"])
+        state = self.begin(inputs, first)
+        if self.decoder.can_grow:
+            shapes = tree.map_structure(with_open_length, state)
+            state = tf.while_loop(
+                lambda state: tf.logical_and(~tf.reduce_all(state["done"]), capacity_of(state) < last),
+                lambda state: (self.go_on(inputs, state, capacity_of(state) + SEGMENT),),
+                (state,),
+                shape_invariants=(shapes,),
+            )[0]
+        return self.result(inputs, state)
 
 
-def default_max_lengths(model, source_ids, options: SearchOptions):
-    """Returns the most tokens that the options allow for each source, `(B,)`."""
-    is_token = ops.cast(model.parts.source_mask(source_ids), "int32")
-    lengths = ops.sum(is_token, axis=1) - 1 + options.extra_length  # A source has an end.
-    if options.max_length is not None:
-        lengths = ops.full_like(lengths, options.max_length)
-    if model.config.positions == "learned":
-        lengths = ops.minimum(lengths, model.config.max_length - 1)
-    return ops.maximum(lengths, options.min_length)
+def run_steps(strategy: BeamSearch | TokenByToken, state: dict) -> dict:
+    """Takes steps until all sentences are done or the caches are full."""
+
+    def has_more(state):
+        return ops.logical_and(ops.logical_not(ops.all(state["done"])), state["position"] < capacity_of(state))
+
+    return ops.while_loop(has_more, lambda state: (strategy.step(state),), (state,))[0]
 
 
-def capacities(model, most):
-    """Returns for how many positions there is room at first and at last."""
-    is_plain = all(getattr(block, "has_plain_cache", False) for block in model.parts.decoder_blocks)
-    last = (most + loop.SEGMENT - 1) // loop.SEGMENT * loop.SEGMENT
-    return (loop.SEGMENT, last) if is_plain else (last, last)
+def capacity_of(state: dict):
+    """Returns the number of positions that a state has room for."""
+    return ops.shape(state["tokens"])[-1]
+
+
+def is_done(state: dict) -> bool:
+    """Tells whether all sentences are done."""
+    return bool(ops.convert_to_numpy(ops.all(state["done"])))
+
+
+def with_open_length(x):
+    """Returns the shape of a tensor of a state with the axis open that grows: the third of histories and caches."""
+    import tensorflow as tf  # noqa: TID251
+
+    return tf.TensorShape([None if axis == 2 else size for axis, size in enumerate(x.shape)])

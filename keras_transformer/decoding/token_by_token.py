@@ -39,10 +39,6 @@ class TokenByToken:
             "cache": cache,
         }
 
-    def is_running(self, state: dict):
-        """Tells whether any sentence is not done."""
-        return ops.logical_not(ops.all(state["done"]))
-
     def step(self, state: dict) -> dict:
         """Lengthens each hypothesis by a token."""
         position = state["position"]

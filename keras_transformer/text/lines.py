@@ -3,6 +3,7 @@
 import gzip
 import os
 import random
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def read_lines(path: str | os.PathLike) -> Iterator[str]:
         try:
             for number, line in enumerate(file, start=1):
                 yield decode_line(line, path, number)
-        except (gzip.BadGzipFile, EOFError) as error:
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise ValueError(f"{path} is not a whole gzip file ({error}). Was it cut off while it was copied?") from error
 
 

@@ -1,5 +1,6 @@
 """What happens to a text before it is cut into pieces."""
 
+import functools
 import itertools
 import sys
 import unicodedata
@@ -39,6 +40,7 @@ def make_normalizer(name: str) -> sentencepiece.SentencePieceNormalizer:
     )
 
 
+@functools.cache
 def nfc_rules() -> list[tuple[str, str]]:
     """Lists what `"nfc"` replaces: decomposed characters, blanks by a space, invisible characters by nothing."""
     rules = dict(composition_rules())

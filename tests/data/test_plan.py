@@ -33,9 +33,13 @@ def test_every_pair_is_in_one_batch_that_has_room_for_it(lengths, num_shapes, ba
 
 
 def test_rows_are_a_multiple_of_eight_where_there_are_so_many():
-    assert rows_of(10, 20, 4096) == 200
-    assert rows_of(600, 20, 4096) == 6
-    assert rows_of(5000, 20, 4096) == 1
+    assert rows_of(10, 20, 4096, num_pairs=1000) == 200
+    assert rows_of(600, 20, 4096, num_pairs=1000) == 6
+    assert rows_of(5000, 20, 4096, num_pairs=1000) == 1
+
+
+def test_there_are_hardly_more_rows_than_pairs():
+    assert rows_of(10, 20, 4096, num_pairs=19) == 24
 
 
 def test_shapes_are_cut_where_it_saves_most():
@@ -53,6 +57,16 @@ def test_one_shape_is_long_enough_for_all():
     table = choose_shapes(histogram, 3, batch_tokens=400)
     assert [shape[1:] for shape in table.shapes] == [(10, 40), (40, 10), (40, 40)]
     assert table.next_of == (2, 2, 2)
+
+
+def test_a_small_corpus_has_fewer_shapes_if_that_leaves_less_padding():
+    random = np.random.default_rng(0)
+    source = random.integers(4, 40, 200)
+    shares = []
+    for num_shapes in (1, 16):
+        shapes = Planner(source, source, 4096, num_shapes, 0).plan(0).shapes
+        shares.append(2 * source.sum() / sum(shape.rows * 2 * shape.source_length for shape in shapes))
+    assert shares[1] >= shares[0]
 
 
 @pytest.mark.parametrize(("num_shapes", "limit"), [(16, 0.15), (None, 0.08)])

@@ -27,6 +27,15 @@ def test_files_plain_and_compressed_one_after_the_other(tmp_path):
     assert read(sources, targets) == [("one", "eins"), ("two", "zwei"), ("three", "drei"), ("four", "vier")]
 
 
+@pytest.mark.parametrize("damage", ["cut", "changed"])
+def test_a_damaged_archive_is_named(tmp_path, damage):
+    content = bytearray(gzip.compress(b"one two three four\n" * 50))
+    content[len(content) // 2] ^= 255
+    (tmp_path / "a.en.gz").write_bytes(content[:-12] if damage == "cut" else content)
+    with pytest.raises(ValueError, match=r"a.en.gz is not a whole gzip file"):
+        read(tmp_path / "a.en.gz", tmp_path / "a.en.gz")
+
+
 def test_columns(tmp_path):
     path = write(tmp_path / "pairs.tsv", ["one\teins", "two\tzwei"])
     assert read(path) == read(str(path)) == [("one", "eins"), ("two", "zwei")]

@@ -1,0 +1,371 @@
+"""Text in, text out: a model, its tokenizer and a search."""
+
+import dataclasses
+import functools
+import json
+import os
+import shutil
+import sys
+import uuid
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import keras
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress
+
+from keras_transformer.decoding import SearchOptions, compile_scoring, compile_search
+from keras_transformer.models import Transformer
+from keras_transformer.text import as_tokenizer, load_tokenizer
+from keras_transformer.text.strings import clean_texts, is_single
+
+FORMAT = 1
+PROGRESS_FROM = 200  # Number of texts from which on progress is shown.
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A translation and what the model thinks of it.
+
+    Attributes:
+        text: The text.
+        score: What translations were compared by: the log-probability divided by the length penalty.
+        log_probability: Sum over all tokens, the end included.
+        tokens: The pieces of the text, the end included.
+        token_log_probabilities: The log-probability of each of them.
+        truncated: Whether the source was longer than the model takes, and was cut.
+    """
+
+    text: str
+    score: float
+    log_probability: float
+    tokens: list[str]
+    token_log_probabilities: list[float]
+    truncated: bool = False
+
+
+class Translator:
+    """Translates text.
+
+    Args:
+        model: A `Transformer`.
+        tokenizer: What the model was trained with: a `Tokenizer`, a `TokenizerPair`, or a tokenizer of keras-hub.
+        options: `SearchOptions` that `translate` uses unless it is told otherwise. Defaults to the paper's: 4 beams and a
+            length penalty of 0.6.
+
+    Example:
+
+    >>> import keras_transformer as kt
+    >>> tokenizer = kt.Tokenizer.train(iter(["a house", "ein Haus"] * 9), vocabulary_size=275)
+    >>> model = kt.Transformer.from_preset("tiny", vocabulary_size=tokenizer.vocabulary_size)
+    >>> translator = kt.Translator(model, tokenizer)
+    >>> len(translator.translate(["a house", "a tree"], max_length=5))
+    2
+    """
+
+    def __init__(self, model: Transformer, tokenizer, options: SearchOptions | None = None):
+        self.model = model
+        self.tokenizer = as_tokenizer(tokenizer)
+        self.options = options or SearchOptions()
+        check_fit(model.config, self.tokenizer)
+        self._search = functools.lru_cache(16)(lambda options: compile_search(model, options))
+        self._scoring = functools.cache(lambda: compile_scoring(model))
+
+    def translate(
+        self,
+        texts: str | Sequence[str],
+        *,
+        beam_size: int | None = None,
+        length_penalty: float | None = None,
+        num_hypotheses: int | None = None,
+        max_length: int | None = None,
+        min_length: int | None = None,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+        prefix: str | Sequence[str] | None = None,
+        stopping: str | None = None,
+        batch_tokens: int = 2048,
+        return_scores: bool = False,
+        progress: bool = True,
+    ) -> str | Translation | list:
+        """Translates a text or a list of texts.
+
+        Every text gets the same translation alone and in any list. Blank texts give empty ones. Sources longer than the model
+        takes are cut, with a warning.
+
+        Args:
+            texts: A text, or a list of them.
+            beam_size, length_penalty, num_hypotheses, max_length, min_length, temperature, top_k, top_p, stopping: See
+                `SearchOptions`; `None` leaves the translator's default.
+            seed: Decides what is drawn with a `temperature`: the same seed gives the same texts.
+            prefix: What the translation begins with; one for all texts, or one for each.
+            batch_tokens: Number of source tokens, padding included, that are translated at once.
+            return_scores: Whether to return `Translation`s instead of strings.
+            progress: Whether to show progress over a long list if the standard error stream is a terminal.
+
+        Returns:
+            A string or a `Translation` for each text, or a list of `num_hypotheses` of them, best first, if more than one is
+            asked for. For a single text, what there would be in the list of one.
+        """
+        changes = {
+            "beam_size": beam_size,
+            "length_penalty": length_penalty,
+            "num_hypotheses": num_hypotheses,
+            "max_length": max_length,
+            "min_length": min_length,
+            "temperature": temperature,
+            "top_k": top_k,
+            "top_p": top_p,
+            "stopping": stopping,
+        }
+        options = self.options.override(**{name: value for name, value in changes.items() if value is not None})
+        sources, truncated = self._encode_sources([texts] if is_single(texts) else list(texts))
+        prefixes = self._encode_prefixes(prefix, len(sources))
+        found = self._translate_ids(sources, prefixes, options, seed, batch_tokens, progress)
+        translations = [
+            [dataclasses.replace(one, truncated=cut) for one in hypotheses]
+            for hypotheses, cut in zip(found, truncated, strict=True)
+        ]
+        results = translations if return_scores else [[one.text for one in hypotheses] for hypotheses in translations]
+        results = results if options.num_hypotheses > 1 else [hypotheses[0] for hypotheses in results]
+        return results[0] if is_single(texts) else results
+
+    def score(
+        self, sources: str | Sequence[str], targets: str | Sequence[str], batch_tokens: int = 2048
+    ) -> float | list[float]:
+        """Returns the log-probability of given translations: the sum over their tokens, the end included.
+
+        Args:
+            sources: A text, or a list of them.
+            targets: Its translation, or theirs.
+            batch_tokens: Number of tokens, padding included, that are scored at once.
+
+        Returns:
+            A number, or a list of them.
+        """
+        if is_single(sources) or is_single(targets):
+            return self.score([sources], [targets], batch_tokens)[0]
+        if len(sources) != len(targets):
+            raise ValueError(f"Each source needs one target. Received: {len(sources)} sources and {len(targets)} targets")
+        source_rows, _ = self._encode_sources(sources)
+        target_rows = self._encode_side("target", targets)
+        return self.score_ids([row or [self.model.config.end_id] for row in source_rows], target_rows, batch_tokens)
+
+    def score_ids(self, source_rows: list[list[int]], target_rows: list[list[int]], batch_tokens: int = 2048) -> list[float]:
+        """Returns the log-probability of target ids (without start and end), given source ids (with their end)."""
+        config = self.model.config
+        totals = [0.0] * len(source_rows)
+        lengths = [max(len(source), len(target) + 1) for source, target in zip(source_rows, target_rows, strict=True)]
+        for numbers in batches_of(lengths, batch_tokens):
+            inputs = {
+                "source_ids": padded([source_rows[number] for number in numbers], config.pad_id),
+                "target_ids": padded([[config.start_id, *target_rows[number]] for number in numbers], config.pad_id),
+                "labels": padded([[*target_rows[number], config.end_id] for number in numbers], config.pad_id),
+            }
+            for number, row in zip(numbers, self._scoring()(inputs)["log_probs"], strict=False):
+                totals[number] = float(row.sum())
+        return totals
+
+    # From text to ids.
+
+    def _encode_side(self, side: str, texts: Sequence[str]) -> list[list[int]]:
+        return getattr(self.tokenizer, side).encode(clean_texts(texts)) if texts else []
+
+    def _encode_sources(self, texts: Sequence[str]) -> tuple[list[list[int]], list[bool]]:
+        """Returns ids with their end, empty for blank texts, and which of them were cut."""
+        limit = self.model.config.max_length - 1
+        rows = self._encode_side("source", texts)
+        truncated = [len(row) > limit for row in rows]
+        if any(truncated):
+            warnings.warn(
+                f"{sum(truncated)} of {len(rows)} texts have more than {limit} tokens, the most this model takes, and were "
+                "cut. Translate sentence by sentence, or give the model a larger `max_length`.",
+                stacklevel=3,
+            )
+        return [[*row[:limit], self.model.config.end_id] if row else [] for row in rows], truncated
+
+    def _encode_prefixes(self, prefix: str | Sequence[str] | None, count: int) -> list[list[int]] | None:
+        if prefix is None:
+            return None
+        prefixes = [prefix] * count if is_single(prefix) else list(prefix)
+        if len(prefixes) != count:
+            raise ValueError(f"`prefix` must be one text, or one for each of the {count} sources. Received: {len(prefixes)}")
+        return self._encode_side("target", prefixes)
+
+    # The search.
+
+    def _translate_ids(self, sources, prefixes, options: SearchOptions, seed, batch_tokens: int, progress: bool) -> list[list]:
+        """Translates in batches of similar length and returns hypotheses in the caller's order."""
+        results = [[Translation("", 0.0, 0.0, [], [])] * options.num_hypotheses for _ in sources]
+        full = [number for number, row in enumerate(sources) if row]
+        copies = options.num_hypotheses if options.is_sampling else 1
+        seed = int(np.random.SeedSequence().entropy % 2**32) if seed is None else seed
+        search = self._search(options.override(max_length=None, extra_length=0))
+        with search_progress(progress, len(full)) as display:
+            task = display.add_task("Translating", total=len(full))
+            for places in batches_of([len(sources[number]) for number in full], max(1, batch_tokens // copies)):
+                numbers = [full[place] for place in places]
+                jobs = [(number, copy) for number in numbers for copy in range(copies)]
+                inputs = self._inputs(jobs, sources, prefixes, options, seed)
+                found = search(inputs)
+                for place, number in enumerate(numbers):
+                    results[number] = self._hypotheses(found, place, copies)
+                display.advance(task, len(numbers))
+        return results
+
+    def _inputs(self, jobs: list[tuple[int, int]], sources, prefixes, options: SearchOptions, seed: int) -> dict:
+        """Makes the inputs of a search for some sentences, each perhaps several times."""
+        config = self.model.config
+        lengths = [len(sources[number]) - 1 for number, _ in jobs]
+        limits = [options.max_length if options.max_length is not None else n + options.extra_length for n in lengths]
+        limits = [max(limit, options.min_length) for limit in limits]
+        if config.positions == "learned":
+            limits = [min(limit, config.max_length - 1) for limit in limits]
+        inputs = {
+            "source_ids": padded([sources[number] for number, _ in jobs], config.pad_id),
+            "max_lengths": np.array(limits, "int32"),
+        }
+        if prefixes is not None:
+            rows = [prefixes[number][:limit] for (number, _), limit in zip(jobs, limits, strict=True)]
+            inputs["prefix_ids"] = padded(rows, config.pad_id)
+            inputs["prefix_lengths"] = np.array([len(row) for row in rows], "int32")
+        if options.is_sampling:
+            steps = max(limits) + 1
+            inputs["chances"] = np.array([np.random.default_rng([seed, *job]).random(steps, "float32") for job in jobs])
+        return in_closed_shapes(inputs, config.end_id) if keras.backend.backend() == "jax" else inputs
+
+    def _hypotheses(self, found: dict, place: int, copies: int) -> list[Translation]:
+        """Reads the hypotheses of one sentence from a result."""
+        if copies > 1:
+            return [self._translation(found, place * copies + copy, 0) for copy in range(copies)]
+        return [self._translation(found, place, rank) for rank in range(found["scores"].shape[1])]
+
+    def _translation(self, found: dict, row: int, rank: int) -> Translation:
+        length = int(found["lengths"][row, rank])
+        ids = found["tokens"][row, rank, :length]
+        target = self.tokenizer.target
+        return Translation(
+            text=target.decode(ids),
+            score=float(found["scores"][row, rank]),
+            log_probability=float(found["log_probs"][row, rank]),
+            tokens=target.tokens(ids) if hasattr(target, "tokens") else [str(id) for id in ids],
+            token_log_probabilities=found["token_log_probs"][row, rank, :length].tolist(),
+        )
+
+    # Files.
+
+    def save(self, directory: str | os.PathLike):
+        """Writes model, tokenizer and defaults to a folder, which appears or is replaced when it is complete.
+
+        Args:
+            directory: The folder.
+        """
+        directory = Path(directory)
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        temporary = directory.with_name(f".{directory.name}.{uuid.uuid4().hex}")
+        temporary.mkdir()
+        try:
+            self.model.save_to_preset(temporary / "model")
+            self.tokenizer.save(temporary / "tokenizer.model")
+            settings = {"format": FORMAT, "options": dataclasses.asdict(self.options)}
+            (temporary / "translator.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf8")
+            replace_directory(temporary, directory)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+    @classmethod
+    def load(cls, directory: str | os.PathLike) -> "Translator":
+        """Loads what `save` wrote. Nothing in the folder is executed; a model's own block classes must be imported before.
+
+        Args:
+            directory: The folder.
+
+        Returns:
+            The translator.
+        """
+        directory = Path(directory)
+        path = directory / "translator.json"
+        if not path.is_file():
+            raise FileNotFoundError(f"There is no translator in {directory} (from {Path.cwd()}): {path.name} is missing")
+        try:
+            settings = json.loads(path.read_text(encoding="utf8"))
+            options = {**settings["options"], "banned_ids": tuple(settings["options"]["banned_ids"])}
+            options = SearchOptions(**options)
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{path} is damaged, or was written by another version: {error}") from error
+        return cls(Transformer.from_preset(directory / "model"), load_tokenizer(directory / "tokenizer.model"), options)
+
+
+def check_fit(config, tokenizer):
+    """Raises a `ValueError` if a model and a tokenizer do not belong together."""
+    for side in ("source", "target"):
+        size, own = getattr(config, f"{side}_vocabulary_size"), getattr(tokenizer, side).vocabulary_size
+        if size < own:
+            raise ValueError(
+                f"The model has {size} {side} tokens, the tokenizer {own}. Make the model with "
+                f"`vocabulary_size=tokenizer.vocabulary_size`, and use the tokenizer it was trained with"
+            )
+        for name in ("pad_id", "end_id"):
+            if getattr(config, name) != getattr(getattr(tokenizer, side), name):
+                raise ValueError(
+                    f"`{name}` is {getattr(config, name)} in the model and {getattr(getattr(tokenizer, side), name)} in the "
+                    f"{side} tokenizer. Give the model the tokenizer's: `TransformerConfig({name}=...)`"
+                )
+
+
+def batches_of(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
+    """Groups the numbers of sentences by length, longest first, so that padding included no group exceeds the budget."""
+    groups, longest = [], 0
+    for number in sorted(range(len(lengths)), key=lambda number: -lengths[number]):
+        if not groups or longest * (len(groups[-1]) + 1) > batch_tokens:
+            groups.append([])
+            longest = max(1, lengths[number])
+        groups[-1].append(number)
+    return groups
+
+
+def padded(rows: list[list[int]], pad_id: int) -> np.ndarray:
+    """Returns rows of ids as one int32 array, at least one column wide."""
+    array = np.full((len(rows), max([1, *map(len, rows)])), pad_id, "int32")
+    for number, row in enumerate(rows):
+        array[number, : len(row)] = row
+    return array
+
+
+def in_closed_shapes(inputs: dict, end_id: int) -> dict:
+    """Pads inputs to one of few shapes, so that few programs are compiled: sizes of 1, 2, 4, 8, 12, 16, 24, 32, ..."""
+    closed = {}
+    for name, array in inputs.items():
+        sizes = [closed_size(size) for size in array.shape]
+        widths = [(0, size - own) for size, own in zip(sizes, array.shape, strict=True)]
+        closed[name] = np.pad(array, widths)
+    closed["source_ids"][len(inputs["source_ids"]) :, 0] = end_id  # A row for nobody.
+    return closed
+
+
+def closed_size(size: int) -> int:
+    """Returns the next size that is a power of two, or halfway between two of them."""
+    power = 1 << max(0, size - 1).bit_length()
+    return 3 * power // 4 if power >= 16 and size <= 3 * power // 4 else power
+
+
+def search_progress(wanted: bool, count: int) -> Progress:
+    """Makes the progress bar of a long list."""
+    console = Console(file=sys.stderr)
+    return Progress(console=console, disable=not (wanted and console.is_terminal and count >= PROGRESS_FROM))
+
+
+def replace_directory(new: Path, directory: Path):
+    """Puts a folder in the place of another one."""
+    if directory.exists():
+        old = directory.with_name(f".{directory.name}.{uuid.uuid4().hex}")
+        os.rename(directory, old)
+        os.rename(new, directory)
+        shutil.rmtree(old)
+    else:
+        os.rename(new, directory)

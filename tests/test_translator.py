@@ -1,0 +1,192 @@
+"""Text in, text out: lists, options, any text at all, files."""
+
+import json
+import warnings
+
+import keras
+import numpy as np
+import pytest
+
+import keras_transformer as kt
+
+WORDS = ["eins", "zwei", "drei", "vier", "fünf", "Haus", "Baum", "Straße", "müde", "breit"]
+
+
+@pytest.fixture(scope="module")
+def translator():
+    keras.utils.set_random_seed(3)
+    random = np.random.default_rng(0)
+    lines = [" ".join(random.choice(WORDS, random.integers(1, 8))) for _ in range(200)]
+    tokenizer = kt.Tokenizer.train(iter(lines), vocabulary_size=320)
+    config = kt.TransformerConfig(
+        vocabulary_size=tokenizer.vocabulary_size,
+        model_dim=16,
+        feed_forward_dim=32,
+        num_heads=2,
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+        max_length=40,
+    )
+    model = kt.Transformer(config)
+    for variable in model.weights:  # Larger weights than at first, so that translations differ.
+        variable.assign(variable * 2.5 if variable.path.endswith("kernel") else variable)
+    return kt.Translator(model, tokenizer, kt.SearchOptions(extra_length=6))
+
+
+def test_a_text_and_a_list(translator):
+    texts = ["eins zwei", "Haus", "müde drei Straße vier"]
+    together = translator.translate(texts)
+    assert [type(text) for text in together] == [str] * 3
+    assert together == [translator.translate(text) for text in texts]
+    assert translator.translate(texts[::-1], batch_tokens=1) == together[::-1]
+    assert translator.translate([]) == []
+
+
+def test_hypotheses_and_scores(translator):
+    found = translator.translate("eins zwei drei", num_hypotheses=3, return_scores=True)
+    assert len(found) == 3
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+    for one in found:
+        assert sum(one.token_log_probabilities) == pytest.approx(one.log_probability, abs=1e-4)
+        assert one.score == pytest.approx(one.log_probability / ((5 + len(one.tokens)) / 6) ** 0.6, abs=1e-4)
+        assert len(one.tokens) == len(one.token_log_probabilities)
+    assert translator.translate(["Haus"], num_hypotheses=2)[0][0] == translator.translate("Haus")
+
+
+@pytest.mark.proof("`score` of the ids that `translate` found is their log-probability")
+def test_score_agrees_with_translate(translator, size, seen):
+    random = np.random.default_rng(1)
+    texts = [" ".join(random.choice(WORDS, random.integers(1, 8))) for _ in range(size(8, full=100))]
+    found = translator.translate(texts, return_scores=True)
+    tokenizer = translator.tokenizer
+    sources = [[*tokenizer.encode(text), tokenizer.end_id] for text in texts]
+    pieces = {piece: id for id, piece in enumerate(tokenizer.tokens(np.arange(tokenizer.vocabulary_size)))}
+    targets = [[pieces[token] for token in one.tokens[:-1]] for one in found]
+    scores = translator.score_ids(sources, targets)
+    differences = np.abs(np.array(scores) - [one.log_probability for one in found])
+    seen(f"{len(texts)} sentences, largest difference {differences.max():.1e}")
+    assert differences.max() < 1e-4
+
+
+def test_score_of_texts(translator):
+    one = translator.score("eins zwei", "Haus Baum")
+    assert one < 0
+    assert translator.score(["eins zwei", "Haus"], ["Haus Baum", ""])[0] == pytest.approx(one, abs=1e-4)
+    with pytest.raises(ValueError, match=r"2 sources and 1 targets"):
+        translator.score(["a", "b"], ["c"])
+
+
+def test_sampling_depends_on_its_seed_alone(translator):
+    texts = ["eins zwei drei", "Haus Baum", "müde"]
+    drawn = translator.translate(texts, temperature=1.5, seed=5)
+    assert drawn == translator.translate(texts, temperature=1.5, seed=5, batch_tokens=1)
+    assert drawn != translator.translate(texts, temperature=1.5, seed=6)
+    several = translator.translate("eins zwei drei", temperature=1.5, seed=5, num_hypotheses=5)
+    assert len(several) == 5
+    assert several[0] == drawn[0]
+    assert len(set(several)) > 1
+
+
+def test_a_prefix(translator):
+    texts = ["eins zwei", "drei"]
+    assert all(text.startswith("Haus Baum") for text in translator.translate(texts, prefix="Haus Baum"))
+    first, second = translator.translate(texts, prefix=["Haus", "Straße müde"])
+    assert first.startswith("Haus") and second.startswith("Straße müde")
+    with pytest.raises(ValueError, match=r"one for each of the 2 sources. Received: 3"):
+        translator.translate(texts, prefix=["a", "b", "c"])
+
+
+def test_lengths(translator):
+    found = translator.translate("eins zwei", max_length=3, return_scores=True)
+    assert len(found.tokens) <= 4
+    found = translator.translate("eins zwei", min_length=9, max_length=9, return_scores=True)
+    assert len(found.tokens) == 10
+
+
+@pytest.mark.proof("Any text at all has a defined translation: no exception, valid UTF-8, empty for empty")
+def test_any_text(translator, seen):
+    blank = ["", " ", "\t\n", "\u200b"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        assert translator.translate(blank) == [""] * len(blank)
+        texts = ["x", "漢字かな", "🙂🙂", "\x00\x07", "a\u0301" * 3, "\ud800 broken", b"caf\xe9", "<unk> </s> <pad>", "▁▁"]
+        translations = translator.translate(texts)
+    assert all(isinstance(text, str) for text in translations)
+    for text in translations:
+        text.encode("utf-8")
+    seen(f"{len(blank)} blank and {len(texts)} unusual texts")
+
+
+def test_a_long_text_is_cut_with_a_warning(translator):
+    with pytest.warns(UserWarning, match=r"1 of 2 texts have more than 39 tokens, the most this model takes, and were cut"):
+        found = translator.translate(["eins " * 10_000, "zwei"], return_scores=True, max_length=5)
+    assert [one.truncated for one in found] == [True, False]
+    assert found[1].text == translator.translate("zwei", max_length=5)
+
+
+def test_save_and_load(translator, tmp_path):
+    translator.save(tmp_path / "translator")
+    loaded = kt.Translator.load(tmp_path / "translator")
+    texts = ["eins zwei drei", "Haus"]
+    assert loaded.options == translator.options
+    assert loaded.translate(texts) == translator.translate(texts)
+    translator.save(tmp_path / "translator")  # In the place of the old one.
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["translator"]
+    assert {path.name for path in (tmp_path / "translator").iterdir()} == {"model", "tokenizer.model", "translator.json"}
+
+
+def test_a_failed_save_leaves_the_old_one(translator, tmp_path, monkeypatch):
+    translator.save(tmp_path / "translator")
+
+    def fail(*_):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(type(translator.tokenizer), "save", fail)
+    with pytest.raises(OSError, match="No space left"):
+        translator.save(tmp_path / "translator")
+    assert [path.name for path in tmp_path.iterdir()] == ["translator"]
+    monkeypatch.undo()
+    assert kt.Translator.load(tmp_path / "translator").translate("eins") == translator.translate("eins")
+
+
+def test_folders_that_are_no_translators(translator, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"There is no translator in .*nothing"):
+        kt.Translator.load(tmp_path / "nothing")
+    translator.save(tmp_path / "translator")
+    path = tmp_path / "translator" / "translator.json"
+    path.write_text(json.dumps({"format": 1, "options": {"beam": 3}}))
+    with pytest.raises(ValueError, match=r"translator.json is damaged, or was written by another version"):
+        kt.Translator.load(tmp_path / "translator")
+
+
+def test_a_tokenizer_that_does_not_fit(translator):
+    small = kt.Transformer.from_preset("tiny", vocabulary_size=300)
+    with pytest.raises(ValueError, match=r"The model has 300 source tokens, the tokenizer 3"):
+        kt.Translator(small, translator.tokenizer)
+
+
+def test_new_weights_are_used_at_once(translator):
+    before = translator.translate("eins zwei drei", return_scores=True)
+    kernel = next(variable for variable in translator.model.weights if variable.path.endswith("output/kernel"))
+    value = keras.ops.convert_to_numpy(kernel).copy()
+    kernel.assign(value * 1.5)
+    after = translator.translate("eins zwei drei", return_scores=True)
+    kernel.assign(value)
+    assert before.log_probability != after.log_probability
+
+
+def test_a_pair_of_vocabularies(translator):
+    target = kt.Tokenizer.train(iter(["one two three four five house"] * 9), vocabulary_size=280)
+    pair = kt.TokenizerPair(translator.tokenizer, target)
+    config = kt.TransformerConfig(
+        source_vocabulary_size=pair.source.vocabulary_size,
+        target_vocabulary_size=target.vocabulary_size,
+        model_dim=8,
+        feed_forward_dim=16,
+        num_heads=2,
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+        tie="decoder",
+    )
+    both = kt.Translator(kt.Transformer(config), pair)
+    assert isinstance(both.translate("eins zwei", max_length=4), str)
