@@ -29,6 +29,7 @@ def pytest_addoption(parser):
 # Tests of what does not depend on the backend run on one of them.
 ON_ONE_BACKEND = "torch"
 SAME_ON_EVERY_BACKEND = (
+    "tests/bridges/test_ctranslate2.py",
     "tests/data/corpora/",
     "tests/data/test_plan.py",
     "tests/data/test_reading.py",

@@ -50,7 +50,7 @@ def test_hypotheses_and_scores(translator):
         assert sum(one.token_log_probabilities) == pytest.approx(one.log_probability, abs=1e-4)
         assert one.score == pytest.approx(one.log_probability / ((5 + len(one.tokens)) / 6) ** 0.6, abs=1e-4)
         assert len(one.tokens) == len(one.token_log_probabilities)
-    assert translator.translate(["Haus"], num_hypotheses=2)[0][0] == translator.translate("Haus")
+    assert translator.translate(["Haus"], num_hypotheses=3)[0][0] == translator.translate("Haus")
 
 
 @pytest.mark.proof("`score` of the ids that `translate` found is their log-probability")
@@ -99,8 +99,7 @@ def test_a_prefix(translator):
 def test_lengths(translator):
     found = translator.translate("eins zwei", max_length=3, return_scores=True)
     assert len(found.tokens) <= 4
-    found = translator.translate("eins zwei", min_length=9, max_length=9, return_scores=True)
-    assert len(found.tokens) == 10
+    assert len(translator.translate("eins zwei", max_length=0, return_scores=True).tokens) == 1
 
 
 @pytest.mark.proof("Any text at all has a defined translation: no exception, valid UTF-8, empty for empty")

@@ -43,11 +43,14 @@ class Search:
         last = (ops.max(max_lengths) + SEGMENT) // SEGMENT * SEGMENT  # The end needs room as well.
         return (SEGMENT, last) if self.decoder.can_grow else (last, last)
 
+    def start(self, inputs: dict, capacity) -> dict:
+        """Encodes the sources and returns the first state."""
+        cache = self.decoder.start(inputs["source_ids"], capacity)
+        return self.strategy(inputs).initial_state(cache, ops.shape(inputs["source_ids"])[0], capacity)
+
     def begin(self, inputs: dict, capacity) -> dict:
         """Encodes the sources and searches until all sentences are done or there is no more room."""
-        strategy = self.strategy(inputs)
-        cache = self.decoder.start(inputs["source_ids"], capacity)
-        return run_steps(strategy, strategy.initial_state(cache, ops.shape(inputs["source_ids"])[0], capacity))
+        return run_steps(self.strategy(inputs), self.start(inputs, capacity))
 
     def go_on(self, inputs: dict, state: dict, capacity) -> dict:
         """Searches on in larger caches."""
@@ -76,16 +79,19 @@ class Search:
         import tensorflow as tf  # noqa: TID251
 
         first, last = self.capacities(inputs["max_lengths"])
-        state = self.begin(inputs, first)
-        if self.decoder.can_grow:
-            shapes = tree.map_structure(with_open_length, state)
-            state = tf.while_loop(
-                lambda state: tf.logical_and(~tf.reduce_all(state["done"]), capacity_of(state) < last),
-                lambda state: (self.go_on(inputs, state, capacity_of(state) + SEGMENT),),
-                (state,),
-                shape_invariants=(shapes,),
-            )[0]
-        return self.result(inputs, state)
+        state = self.start(inputs, first)
+        if not self.decoder.can_grow:
+            return self.result(inputs, run_steps(self.strategy(inputs), state))
+
+        def has_more(state):
+            return tf.logical_and(~tf.reduce_all(state["done"]), state["position"] < last)
+
+        def body(state):
+            is_full = tf.cast(state["position"] >= capacity_of(state), "int32")
+            return (self.go_on(inputs, state, capacity_of(state) + is_full * SEGMENT),)
+
+        shapes = tree.map_structure(with_open_length, state)
+        return self.result(inputs, tf.while_loop(has_more, body, (state,), shape_invariants=(shapes,))[0])
 
 
 def run_steps(strategy: BeamSearch | TokenByToken, state: dict) -> dict:

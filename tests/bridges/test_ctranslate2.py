@@ -6,7 +6,8 @@ import pytest
 import keras_transformer as kt
 from keras_transformer.bridges.ctranslate2 import write_model
 from keras_transformer.decoding import SearchOptions, compile_search
-from tests.decoding.models import hypotheses_of, inputs_of, make_model, random_sources, randomize
+from tests.decoding.models import END, hypotheses_of, inputs_of, make_model, random_sources, randomize
+from tests.decoding.test_beam import uncached_log_probabilities
 from tests.user_blocks import rotary_transformer
 
 ctranslate2 = pytest.importorskip("ctranslate2")
@@ -35,19 +36,22 @@ def test_the_same_translations(options, tmp_path, size, seen):
     lengths = np.random.default_rng(0).integers(1, 12, count)
     rows, source_ids = random_sources(3, lengths, 40)
     sources = [[TOKENS[id] for id in row[:-1]] for row in rows]
-    search = compile_search(model, SearchOptions(beam_size=4, length_penalty=0.0, min_length=12))
+    search = compile_search(model, SearchOptions(beam_size=1))
     ours = search(inputs_of(source_ids, 12))
-    theirs = translator.translate_batch(
-        sources, beam_size=4, length_penalty=0, min_decoding_length=12, max_decoding_length=12, return_scores=True
-    )
-    same = 0
+    theirs = translator.translate_batch(sources, beam_size=1, max_decoding_length=12, return_scores=True)
     for number, result in enumerate(theirs):
-        tokens = hypotheses_of(ours, number)[0][2]
-        log_probability = float(ours["token_log_probs"][number, 0, :12].sum())  # Theirs ends without an end.
-        same += [TOKENS[id] for id in tokens[:12]] == result.hypotheses[0]
-        assert result.scores[0] <= log_probability + 0.05 or result.scores[0] == pytest.approx(log_probability, abs=1e-3)
-    seen(f"{same} of {count} translations of 12 tokens")
-    assert same >= 0.9 * count  # The best of all beams with an end need not be the best without one.
+        tokens = [id for id in hypotheses_of(ours, number)[0][2] if id != END]
+        assert [TOKENS[id] for id in tokens] == result.hypotheses[0]
+
+    # Any targets: each token has the same log-probability.
+    targets, _ = random_sources(4, lengths, 40)
+    scores = translator.score_batch(sources, [[TOKENS[id] for id in row[:-1]] for row in targets])
+    differences = [
+        abs(sum(score.log_probs) - uncached_log_probabilities(model, row, [(0, 0, tuple(target))])[0])
+        for score, row, target in list(zip(scores, rows, targets, strict=True))[:8]
+    ]
+    seen(f"{count} greedy translations; log-probabilities of given targets within {max(differences):.1e}")
+    assert max(differences) < 1e-3
 
 
 def test_a_translator(tmp_path):

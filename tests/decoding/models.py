@@ -16,7 +16,7 @@ def make_model(vocabulary_size=11, **overrides):
             "feed_forward_dim": 24,
             "num_heads": 2,
             "num_encoder_layers": 1,
-            "num_decoder_layers": 2,
+            "num_decoder_layers": 1,
             "tie": "none",
             "output_bias": True,
             **overrides,
