@@ -4,9 +4,7 @@ import dataclasses
 import functools
 import json
 import os
-import shutil
 import sys
-import uuid
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from keras_transformer.decoding import SearchOptions, compile_scoring, compile_search
+from keras_transformer.folders import complete_folder
 from keras_transformer.models import Transformer
 from keras_transformer.text import as_tokenizer, load_tokenizer
 from keras_transformer.text.strings import clean_texts, is_single
@@ -265,18 +264,11 @@ class Translator:
         Args:
             directory: The folder.
         """
-        directory = Path(directory)
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        temporary = directory.with_name(f".{directory.name}.{uuid.uuid4().hex}")
-        temporary.mkdir()
-        try:
-            self.model.save_to_preset(temporary / "model")
-            self.tokenizer.save(temporary / "tokenizer.model")
+        with complete_folder(directory) as folder:
+            self.model.save_to_preset(folder / "model")
+            self.tokenizer.save(folder / "tokenizer.model")
             settings = {"format": FORMAT, "options": dataclasses.asdict(self.options)}
-            (temporary / "translator.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf8")
-            replace_directory(temporary, directory)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+            (folder / "translator.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf8")
 
     @classmethod
     def load(cls, directory: str | os.PathLike) -> "Translator":
@@ -358,14 +350,3 @@ def search_progress(wanted: bool, count: int) -> Progress:
     """Makes the progress bar of a long list."""
     console = Console(file=sys.stderr)
     return Progress(console=console, disable=not (wanted and console.is_terminal and count >= PROGRESS_FROM))
-
-
-def replace_directory(new: Path, directory: Path):
-    """Puts a folder in the place of another one."""
-    if directory.exists():
-        old = directory.with_name(f".{directory.name}.{uuid.uuid4().hex}")
-        os.rename(directory, old)
-        os.rename(new, directory)
-        shutil.rmtree(old)
-    else:
-        os.rename(new, directory)

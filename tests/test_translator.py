@@ -1,6 +1,7 @@
 """Text in, text out: lists, options, any text at all, files."""
 
 import json
+import os
 import warnings
 
 import keras
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import keras_transformer as kt
+from keras_transformer.folders import complete_folder
 
 WORDS = ["eins", "zwei", "drei", "vier", "fünf", "Haus", "Baum", "Straße", "müde", "breit"]
 
@@ -146,6 +148,22 @@ def test_a_failed_save_leaves_the_old_one(translator, tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["translator"]
     monkeypatch.undo()
     assert kt.Translator.load(tmp_path / "translator").translate("eins") == translator.translate("eins")
+
+
+def test_a_folder_that_cannot_be_put_in_place_leaves_the_old_one(tmp_path, monkeypatch):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "old").touch()
+    rename = os.rename
+
+    def fail_for_the_new(source, target):
+        if (source / "new").exists():
+            raise OSError("Input/output error")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", fail_for_the_new)
+    with pytest.raises(OSError, match="Input/output error"), complete_folder(tmp_path / "folder") as folder:
+        (folder / "new").touch()
+    assert [path.name for path in tmp_path.rglob("*")] == ["folder", "old"]
 
 
 def test_folders_that_are_no_translators(translator, tmp_path):

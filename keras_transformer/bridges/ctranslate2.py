@@ -1,13 +1,12 @@
 """Our models for CTranslate2, a C++ engine for translation."""
 
 import os
-import shutil
-import uuid
 from pathlib import Path
 
 import numpy as np
 from keras import ops
 
+from keras_transformer.folders import complete_folder
 from keras_transformer.layers import DecoderBlock, EncoderBlock, MultiHeadAttention
 from keras_transformer.models import Transformer
 
@@ -59,7 +58,9 @@ def write_model(
     spec.config.layer_norm_epsilon = config.layer_norm_epsilon
     spec.validate()
     spec.optimize(quantization=quantization)
-    return save_atomically(spec, Path(directory))
+    with complete_folder(directory) as folder:
+        spec.save(str(folder))
+    return Path(directory)
 
 
 def fitted(tokens: list[str], size: int, side: str) -> list[str]:
@@ -67,21 +68,6 @@ def fitted(tokens: list[str], size: int, side: str) -> list[str]:
     if len(tokens) != size:
         raise ValueError(f"The model has {size} {side} tokens, the tokenizer has {len(tokens)}. They do not belong together")
     return list(tokens)
-
-
-def save_atomically(spec, directory: Path) -> Path:
-    """Writes to a sibling, which takes the place of the directory when it is complete."""
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    temporary = directory.with_name(f".{directory.name}.{uuid.uuid4().hex}")
-    temporary.mkdir()
-    try:
-        spec.save(str(temporary))
-        if directory.exists():
-            shutil.rmtree(directory)
-        os.rename(temporary, directory)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-    return directory
 
 
 def make_spec(model: Transformer):

@@ -62,16 +62,17 @@ def test_the_sentences_of_every_account_of_attention_are_held_out(corpus):
 
 
 @pytest.mark.parametrize(
-    "target",
+    ("target", "pronoun", "adjective", "copula"),
     [
-        "Das Radio passte nicht ins Fach, weil es zu sperrig war.",
-        "Die Katze schlief nicht im Korb, weil er zu klein war.",
-        "Weil sie zu laut waren, lief die Katze vor den Straßenbahnen weg.",
-        "Das Geländer hielt den Bären nicht auf, da er zu stark war.",
+        ("Das Radio passte nicht ins Fach, weil es zu sperrig war.", "es", "sperrig", "war"),
+        ("Die Katze schlief nicht im Korb, weil er zu klein war.", "er", "klein", "war"),
+        ("Weil sie zu laut waren, lief die Katze vor den Straßenbahnen weg.", "sie", "laut", "waren"),
+        ("Das Geländer hielt den Bären nicht auf, da er zu stark war.", "er", "stark", "war"),
     ],
 )
-def test_the_reader_of_german_takes_what_is_right(target):
-    german.read(target)
+def test_the_reader_of_german_takes_what_is_right(target, pronoun, adjective, copula):
+    reading = german.read(target)
+    assert (reading.pronoun, reading.adjective, reading.copula) == (pronoun, adjective, copula)
 
 
 @pytest.mark.parametrize(
