@@ -17,7 +17,6 @@ from keras_transformer.data.store import Store
 from keras_transformer.text import SubwordSampling, as_tokenizer
 
 Batch = tuple[dict[str, np.ndarray], np.ndarray]
-_FORGET_EVERY = 32  # Batches after which the memory of the mapped files is given back.
 
 
 def parallel_dataset(
@@ -128,14 +127,14 @@ class ParallelDataset(keras.utils.PyDataset):
         self.epoch = 0
         self._plan, self._plan_epoch = self.planner.plan(0), 0
         self._steps_taken = None  # Counts within an epoch of `fit`.
-        self._batches_made = 0
 
     def _planned_lengths(self, side: str) -> np.ndarray:
         """Returns the length of each sentence, its end or start included; with sampling, the length that is kept free."""
         lengths = getattr(self.store, side).lengths()
         if self.subword_sampling is not None:
             lengths = np.ceil(lengths * self._growth(side)).astype(np.int32) + 1
-        return lengths + 1
+        lengths += 1
+        return lengths
 
     def _growth(self, side: str, num_samples: int = 500) -> float:
         """Measures how much longer sampled sentences are than usual ones, with room for the less likely ones."""
@@ -185,9 +184,6 @@ class ParallelDataset(keras.utils.PyDataset):
 
     def batch(self, epoch: int, step: int) -> Batch:
         """Returns any batch of any epoch."""
-        self._batches_made += 1
-        if self._batches_made % _FORGET_EVERY == 0:
-            self._forget()
         numbers, shape = self.plan(epoch).batch(step)
         index, count = self.shard
         shape = shape._replace(rows=-(-shape.rows // count))
@@ -213,11 +209,6 @@ class ParallelDataset(keras.utils.PyDataset):
 
     def _sample(self, side: str, texts: list[str], seed: int) -> list[list[int]]:
         return getattr(self.tokenizer, side).encode(texts, sample=self.subword_sampling, seed=seed)
-
-    def _forget(self):
-        for rows in (self.store.source, self.store.target, self.store.source_text, self.store.target_text):
-            if rows is not None:
-                rows.forget()
 
     def batches(self, epoch: int | None = None, first_step: int = 0) -> Iterator[Batch]:
         """Yields the batches of an epoch from a step on: what an uninterrupted run sees from there.
@@ -266,7 +257,7 @@ class ParallelDataset(keras.utils.PyDataset):
     def padding_share(self) -> float:
         """Returns which share of all positions of an epoch, source and target, is padding."""
         positions = sum(shape.rows * (shape.source_length + shape.target_length) for shape in self.plan(self.epoch).shapes)
-        tokens = sum(int(getattr(self.store, side).offsets[-1]) + self.num_pairs for side in ("source", "target"))
+        tokens = sum(getattr(self.store, side).total() + self.num_pairs for side in ("source", "target"))
         return 1 - tokens / positions
 
     def describe(self) -> str:

@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from keras_transformer.data.shapes import BatchShape, ShapeTable, choose_shapes
+from keras_transformer.data.store import parts
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,13 @@ class Planner:
     @cached_property
     def shape_numbers(self) -> np.ndarray:
         """The number of each pair's shape."""
-        return self.table.shape_of[self.source_lengths, self.target_lengths]
+        numbers = np.empty(len(self.source_lengths), np.uint8 if len(self.table.shapes) <= 256 else np.uint16)
+        for part in parts(len(numbers)):
+            numbers[part] = self.table.shape_of[self.source_lengths[part], self.target_lengths[part]]
+        return numbers
 
     def _bucketed(self, chance) -> tuple[np.ndarray, np.ndarray, list[BatchShape]]:
-        order, sizes, shapes = [], [], []
+        order, filled, sizes, shapes = np.empty(len(self.source_lengths), np.uint32), 0, [], []
         leftovers = [[] for _ in self.table.shapes]
         for number, shape in enumerate(self.table.shapes):
             own = np.flatnonzero(self.shape_numbers == number).astype(np.uint32)
@@ -89,13 +93,14 @@ class Planner:
             pairs = np.concatenate([*leftovers[number], own])
             is_last = self.table.next_of[number] == number
             full = len(pairs) if is_last else len(pairs) - len(pairs) % shape.rows
-            order.append(pairs[:full])
+            order[filled : filled + full] = pairs[:full]
+            filled += full
             new_sizes = [min(shape.rows, full - start) for start in range(0, full, shape.rows)]
             sizes += new_sizes
             shapes += [shape] * len(new_sizes)
             if full < len(pairs):
                 leftovers[self.table.next_of[number]].append(pairs[full:])
-        return np.concatenate(order), np.cumsum([0, *sizes]), shapes
+        return order, np.cumsum([0, *sizes]), shapes
 
     # Batches padded to their own longest pair.
 
@@ -135,5 +140,8 @@ class Planner:
 def length_histogram(source_lengths: np.ndarray, target_lengths: np.ndarray) -> np.ndarray:
     """Counts pairs by length: entry [s, t] is the number of those with source length s and target length t."""
     columns = int(target_lengths.max()) + 1
-    cells = source_lengths.astype(np.int64) * columns + target_lengths
-    return np.bincount(cells, minlength=(int(source_lengths.max()) + 1) * columns).reshape(-1, columns)
+    histogram = np.zeros((int(source_lengths.max()) + 1) * columns, np.int64)
+    for part in parts(len(source_lengths)):
+        cells = source_lengths[part].astype(np.int64) * columns + target_lengths[part]
+        histogram += np.bincount(cells, minlength=len(histogram))
+    return histogram.reshape(-1, columns)

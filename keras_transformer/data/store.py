@@ -1,11 +1,11 @@
-"""Tokenized pairs on disk: written once, checked, mapped into memory."""
+"""Tokenized pairs on disk: written once, checked, read row by row."""
 
 import json
-import mmap
 import os
 import shutil
 import uuid
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,9 @@ from keras_transformer.data.statistics import Statistics
 
 VERSION = 1
 INDEX = "index.json"
-_PIECE = 1 << 24
+_PIECE = 1 << 24  # Bytes.
+_PART = 1 << 17  # Elements.
+_OFFSET = np.dtype(np.int64)
 
 
 class DamagedStoreError(ValueError):
@@ -22,7 +24,10 @@ class DamagedStoreError(ValueError):
 
 
 class Rows:
-    """Rows of numbers of different lengths, one after the other in a file that is mapped into memory.
+    """Rows of numbers of different lengths, one after the other in a file.
+
+    Rows are read from the file when they are asked for: a map of it would count as memory, the whole of it before long, for
+    batches take their rows from everywhere.
 
     Args:
         values: The file of the values.
@@ -31,18 +36,35 @@ class Rows:
     """
 
     def __init__(self, values: Path, offsets: Path, dtype: str):
-        self.offsets = map_file(offsets, "int64")
-        self.values = map_file(values, dtype)
+        self.dtype = np.dtype(dtype)
+        self._values, self._offsets = (open(path, "rb") for path in (values, offsets))  # noqa: SIM115 - open as long as this
+        self._length = offsets.stat().st_size // _OFFSET.itemsize - 1
 
     def __len__(self) -> int:
-        return len(self.offsets) - 1
+        return self._length
 
     def __getitem__(self, number: int) -> np.ndarray:
-        return self.values[self.offsets[number] : self.offsets[number + 1]]
+        start, end = self._read(self._offsets, _OFFSET, number, 2)
+        return self._read(self._values, self.dtype, start, end - start)
+
+    @staticmethod
+    def _read(file, dtype: np.dtype, first: int, count: int) -> np.ndarray:
+        """Reads some numbers of a file."""
+        return np.frombuffer(os.pread(file.fileno(), int(count) * dtype.itemsize, int(first) * dtype.itemsize), dtype)
+
+    def total(self) -> int:
+        """Returns the sum of all lengths."""
+        return int(self._read(self._offsets, _OFFSET, len(self), 1)[0])
 
     def lengths(self) -> np.ndarray:
-        """Returns the length of each row, int32."""
-        return np.diff(self.offsets).astype(np.int32)
+        """Returns the length of each row, in the smallest type that holds one more than any of them."""
+        lengths = np.zeros(len(self), np.uint16)
+        for part in parts(len(self)):
+            new = np.diff(self._read(self._offsets, _OFFSET, part.start, part.stop - part.start + 1))
+            if lengths.dtype == np.uint16 and new.max() >= np.iinfo(np.uint16).max:
+                lengths = lengths.astype(np.int32)
+            lengths[part] = new
+        return lengths
 
     def padded(self, numbers: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
         """Gathers rows that are at most `width` long.
@@ -50,26 +72,20 @@ class Rows:
         Returns:
             A tuple: the values `(len(numbers), width)`, arbitrary beyond the ends, and the lengths.
         """
-        starts = self.offsets[numbers]
-        lengths = self.offsets[numbers + np.uint32(1)] - starts
-        places = starts[:, None] + np.minimum(np.arange(width), np.maximum(lengths - 1, 0)[:, None])
-        if len(self.values) == 0:
-            return np.zeros(places.shape, self.values.dtype), lengths
-        return self.values.take(places, mode="clip"), lengths
-
-    def forget(self):
-        """Gives back the memory of what was read; the files stay where they are."""
-        for array in (self.values, self.offsets):
-            if isinstance(array.base, mmap.mmap):
-                array.base.madvise(mmap.MADV_DONTNEED)
+        descriptor, size = self._offsets.fileno(), _OFFSET.itemsize
+        bounds = b"".join(os.pread(descriptor, 2 * size, number * size) for number in numbers.tolist())
+        bounds = np.frombuffer(bounds, _OFFSET).reshape(-1, 2)
+        descriptor, size = self._values.fileno(), self.dtype.itemsize
+        rows = b"".join(os.pread(descriptor, (end - start) * size, start * size) for start, end in bounds.tolist())
+        lengths = bounds[:, 1] - bounds[:, 0]
+        values = np.zeros((len(numbers), width), self.dtype)
+        values[np.arange(width) < lengths[:, None]] = np.frombuffer(rows, self.dtype)
+        return values, lengths
 
 
-def map_file(path: Path, dtype: str) -> np.ndarray:
-    """Maps a file into memory; an empty one gives an empty array."""
-    if path.stat().st_size == 0:
-        return np.zeros(0, dtype)
-    with open(path, "rb") as file:
-        return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype)
+def parts(length: int) -> Iterator[slice]:
+    """Cuts a long array into parts, so that what is computed from it is never as long as the whole."""
+    return (slice(start, min(start + _PART, length)) for start in range(0, length, _PART))
 
 
 class Store:
@@ -92,7 +108,7 @@ class Store:
         )
 
     def rows(self, name: str, dtype: str) -> Rows:
-        """Maps the rows of one name."""
+        """Opens the rows of one name."""
         return Rows(self.directory / name, self.directory / f"{name}.offsets", dtype)
 
     def __len__(self) -> int:
