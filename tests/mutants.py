@@ -27,7 +27,7 @@ class Mutant:
 MUTANTS = [
     Mutant(
         "no 1/sqrt(d_k)",
-        "layers/multi_head_attention.py",
+        "layers/scaled_dot_product.py",
         "query * query.shape[-1] ** -0.5",
         "query",
     ),

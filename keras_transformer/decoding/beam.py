@@ -2,6 +2,7 @@
 
 from keras import ops
 
+from keras_transformer.decoding.gathering import expand_like, of_one_token, put, take_beams, top_k
 from keras_transformer.decoding.limits import IMPOSSIBLE, Limits, allowed_log_probabilities
 from keras_transformer.decoding.options import SearchOptions
 
@@ -93,7 +94,7 @@ class BeamSearch:
         forced = self.limits.forced_ids(position, self.end_id)  # (B,)
         open_log_probs = allowed_log_probabilities(log_probs, position, self.options, self.end_id)
         count = min(2 * self.beam_size, logits.shape[-1])
-        best, ids = ops.top_k(open_log_probs, count)  # (B, K, 2K)
+        best, ids = top_k(open_log_probs, count)  # (B, K, 2K)
         best, ids = self.apply_forced(best, ops.cast(ids, "int32"), log_probs, forced)
 
         # The best 2K of all.
@@ -103,8 +104,8 @@ class BeamSearch:
         totals, places = ops.top_k(totals, 2 * self.beam_size)  # (B, 2K)
         places = ops.minimum(ops.cast(places, "int32"), width * count - 1)
         parents = places // count
-        chosen_ids = ops.take_along_axis(ops.reshape(ids, (-1, width * count)), places, axis=1)
-        chosen_log_probs = ops.take_along_axis(ops.reshape(best, (-1, width * count)), places, axis=1)
+        chosen_ids = take_beams(ops.reshape(ids, (-1, width * count)), places)
+        chosen_log_probs = take_beams(ops.reshape(best, (-1, width * count)), places)
         return {
             "parents": parents,
             "ids": chosen_ids,
@@ -117,8 +118,7 @@ class BeamSearch:
     def apply_forced(self, best, ids, log_probs, forced):
         """Leaves a hypothesis one continuation where there is no choice."""
         is_forced = forced[:, None, None] >= 0
-        place = ops.broadcast_to(ops.maximum(forced, 0)[:, None, None], (*ops.shape(log_probs)[:2], 1))
-        only = ops.take_along_axis(log_probs, place, axis=2)  # (B, K, 1)
+        only = of_one_token(log_probs, ops.maximum(forced, 0))  # (B, K, 1)
         is_first = ops.arange(best.shape[2]) == 0
         best = ops.where(is_forced, ops.where(is_first, only, IMPOSSIBLE), best)
         return best, ops.where(is_forced, forced[:, None, None], ids)
@@ -161,20 +161,3 @@ class BeamSearch:
         """Returns the best hypotheses: `tokens`, `token_log_probs` `(B, n, L)`, `scores`, `log_probs`, `lengths` `(B, n)`."""
         wanted = self.options.num_hypotheses
         return {name.removeprefix("ended_"): value[:, :wanted] for name, value in state.items() if name.startswith("ended_")}
-
-
-def take_beams(values, beams):
-    """Takes hypotheses: `(B, J)` or `(B, J, L)` with beams `(B, K)` -> `(B, K)` or `(B, K, L)`."""
-    beams = ops.cast(beams, "int32")
-    return ops.take_along_axis(values, beams if len(values.shape) == 2 else beams[:, :, None], axis=1)
-
-
-def put(values, position, new):
-    """Writes `new` `(B, K)` at a position of `values` `(B, K, L)`."""
-    here = ops.arange(ops.shape(values)[-1]) == position
-    return ops.where(here, ops.cast(new, values.dtype)[..., None], values)
-
-
-def expand_like(flags, values):
-    """Gives flags `(B,)` as many axes as `values` has."""
-    return ops.reshape(flags, (-1,) + (1,) * (len(values.shape) - 1))

@@ -1,5 +1,7 @@
 """Searches and scores as each backend runs them best: a graph on TensorFlow, programs on JAX, step by step on torch."""
 
+import threading
+
 import keras
 import numpy as np
 from keras import ops
@@ -7,6 +9,7 @@ from keras import ops
 from keras_transformer.decoding.options import SearchOptions
 from keras_transformer.decoding.scoring import log_probabilities
 from keras_transformer.decoding.search import Search, capacity_of, is_done
+from keras_transformer.decoding.threads import in_parts, num_parts
 
 
 def compile_search(model, options: SearchOptions):
@@ -21,7 +24,7 @@ def compile_search(model, options: SearchOptions):
     """
     search = Search(model, options)
     if keras.backend.backend() == "tensorflow":
-        return tensorflow_function(search.graph_run)
+        return in_parts(tensorflow_function(search.graph_run), num_parts())
     if keras.backend.backend() == "jax":
         return jax_search(model, search)
     return torch_function(search.run)
@@ -46,14 +49,17 @@ def tensorflow_function(function):
     import tensorflow as tf  # noqa: TID251
 
     graph = tf.function(function, autograph=False)
-    programs = {}
+    programs, lock = {}, threading.Lock()
+
+    def program(inputs: dict):
+        specs = {name: tf.TensorSpec([None] * array.ndim, array.dtype) for name, array in inputs.items()}
+        with lock:
+            if tuple(specs) not in programs:
+                programs[tuple(specs)] = graph.get_concrete_function(specs)
+        return programs[tuple(specs)]
 
     def run(inputs: dict) -> dict:
-        names = tuple(inputs)
-        if names not in programs:
-            specs = {name: tf.TensorSpec([None] * array.ndim, array.dtype) for name, array in inputs.items()}
-            programs[names] = graph.get_concrete_function(specs)
-        found = programs[names]({name: tf.constant(array) for name, array in inputs.items()})
+        found = program(inputs)({name: tf.constant(array) for name, array in inputs.items()})
         return {name: value.numpy() for name, value in found.items()}
 
     return run

@@ -10,6 +10,9 @@ Two ways of keeping the keys and values of hypotheses that come from one another
 
 from keras import ops, tree
 
+from keras_transformer.decoding.gathering import take_beams
+from keras_transformer.layers.attention_cache import own_buffers
+
 
 def make_decoder(model, beam_size: int) -> "SharedDecoder | CopyingDecoder":
     """Returns the decoder that suits a model.
@@ -45,7 +48,7 @@ class SharedDecoder:
         for name, block in cache.items():
             fixed[name], past[name] = block["cross_attention"], block["self_attention"]
         shape = (ops.shape(source_ids)[0], self.beam_size, capacity * self.beam_size)
-        return {"fixed": fixed, "past": past, "visible": ops.zeros(shape, dtype="bool")}
+        return {"fixed": fixed, "past": own_buffers(past), "visible": ops.zeros(shape, dtype="bool")}
 
     def step(self, ids, position, cache: dict):
         """Runs the decoder on the newest token of each hypothesis.
@@ -75,7 +78,7 @@ class SharedDecoder:
 
     def reorder(self, cache: dict, parents) -> dict:
         """Makes hypothesis k the heir of hypothesis `parents[b, k]`."""
-        visible = ops.take_along_axis(cache["visible"], parents[:, :, None], axis=1)  # (B, K, L)
+        visible = take_beams(cache["visible"], parents)  # (B, K, L)
         return {**cache, "visible": visible}
 
     def grow(self, cache: dict, capacity) -> dict:

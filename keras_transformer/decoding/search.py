@@ -1,5 +1,7 @@
 """From source ids to target ids, for a batch of sentences."""
 
+import keras
+import numpy as np
 from keras import ops, tree
 
 from keras_transformer.decoding.beam import BeamSearch
@@ -8,7 +10,12 @@ from keras_transformer.decoding.model_cache import make_decoder
 from keras_transformer.decoding.options import SearchOptions
 from keras_transformer.decoding.token_by_token import TokenByToken
 
-SEGMENT = 16  # Number of target positions that caches have room for at first, and by which they grow.
+SEGMENT = {"tensorflow": 8}  # Number of target positions that caches have room for at first, and by which they grow.
+
+
+def segment() -> int:
+    """Returns how many positions are added at once: few where it costs little, more where each size is another program."""
+    return SEGMENT.get(keras.backend.backend(), 16)
 
 
 class Search:
@@ -40,8 +47,8 @@ class Search:
 
     def capacities(self, max_lengths):
         """Returns for how many target positions caches need room at first and at last."""
-        last = (ops.max(max_lengths) + SEGMENT) // SEGMENT * SEGMENT  # The end needs room as well.
-        return (SEGMENT, last) if self.decoder.can_grow else (last, last)
+        last = (ops.max(max_lengths) + segment()) // segment() * segment()  # The end needs room as well.
+        return (segment(), last) if self.decoder.can_grow else (last, last)
 
     def start(self, inputs: dict, capacity) -> dict:
         """Encodes the sources and returns the first state."""
@@ -70,12 +77,19 @@ class Search:
         """Searches to the end, step by step."""
         capacity, last = (int(one) for one in self.capacities(inputs["max_lengths"]))
         state = self.begin(inputs, capacity)
-        while not is_done(state) and capacity_of(state) < last:
-            state = self.go_on(inputs, state, capacity_of(state) + SEGMENT)
-        return self.result(inputs, state)
+        found = self.result(inputs, state)
+        rows = np.flatnonzero(~ops.convert_to_numpy(state["done"]))  # Of the sentences that are not done.
+        state = take_rows(state, rows)
+        while len(rows) and capacity_of(state) < last:
+            mine = take_rows(inputs, rows)
+            state = self.go_on(mine, state, capacity_of(state) + segment())
+            found = put_rows(found, rows, self.result(mine, state))
+            alive = np.flatnonzero(~ops.convert_to_numpy(state["done"]))
+            state, rows = take_rows(state, alive), rows[alive]
+        return found
 
     def graph_run(self, inputs: dict) -> dict:
-        """Searches to the end within a TensorFlow graph, where only TensorFlow's own loop lets tensors grow."""
+        """Searches to the end within a TensorFlow graph, where only TensorFlow's own loop lets tensors change their size."""
         import tensorflow as tf  # noqa: TID251
 
         first, last = self.capacities(inputs["max_lengths"])
@@ -83,15 +97,25 @@ class Search:
         if not self.decoder.can_grow:
             return self.result(inputs, run_steps(self.strategy(inputs), state))
 
-        def has_more(state):
-            return tf.logical_and(~tf.reduce_all(state["done"]), state["position"] < last)
+        def has_more(state, rows, found):
+            return tf.logical_and(tf.size(rows) > 0, state["position"] < last)
 
-        def body(state):
+        def body(state, rows, found):
+            mine = take_rows(inputs, rows)
             is_full = tf.cast(state["position"] >= capacity_of(state), "int32")
-            return (self.go_on(inputs, state, capacity_of(state) + is_full * SEGMENT),)
+            state = self.go_on(mine, state, capacity_of(state) + is_full * segment())
+            found = put_rows(found, rows, self.result(mine, state))
+            # Sentences that are done leave the batch.
+            alive = tf.reshape(tf.cast(tf.where(~state["done"]), "int32"), (-1,))
+            state, rows = tf.cond(
+                tf.size(alive) < tf.size(rows),
+                lambda: (take_rows(state, alive), tf.gather(rows, alive)),
+                lambda: (state, rows),
+            )
+            return state, rows, found
 
-        shapes = tree.map_structure(with_open_length, state)
-        return self.result(inputs, tf.while_loop(has_more, body, (state,), shape_invariants=(shapes,))[0])
+        start = state, tf.range(tf.shape(inputs["source_ids"])[0]), self.result(inputs, state)
+        return tf.while_loop(has_more, body, start, shape_invariants=tree.map_structure(with_open_sizes, start))[2]
 
 
 def run_steps(strategy: BeamSearch | TokenByToken, state: dict) -> dict:
@@ -113,8 +137,35 @@ def is_done(state: dict) -> bool:
     return bool(ops.convert_to_numpy(ops.all(state["done"])))
 
 
-def with_open_length(x):
-    """Returns the shape of a tensor of a state with the axis open that grows: the third of histories and caches."""
+def with_open_sizes(x):
+    """Returns the shape of a tensor with those axes open whose size may change: the batch, and the third, the length."""
     import tensorflow as tf  # noqa: TID251
 
-    return tf.TensorShape([None if axis == 2 else size for axis, size in enumerate(x.shape)])
+    return tf.TensorShape([None if axis in (0, 2) else size for axis, size in enumerate(x.shape)])
+
+
+def take_rows(tensors: dict, rows) -> dict:
+    """Takes some sentences of a batch; what is no tensor of sentences stays as it is."""
+    return tree.map_structure(lambda x: ops.take(x, rows, axis=0) if len(x.shape) else x, tensors)
+
+
+def put_rows(found: dict, rows, new: dict) -> dict:
+    """Puts the results of some sentences in their places among those of all.
+
+    Args:
+        found: Results of all sentences, `(B, n, L)` or `(B, n)`; they are lengthened where the new ones are longer.
+        rows: Integer tensor, the sentences that the new results belong to.
+        new: The new results, as many as there are `rows`.
+
+    Returns:
+        The results of all sentences.
+    """
+    rows = ops.convert_to_tensor(rows)
+    return {name: ops.scatter_update(lengthened(value, new[name]), rows[:, None], new[name]) for name, value in found.items()}
+
+
+def lengthened(value, like):
+    """Pads a tensor `(B, n, L)` to the length of another; one without lengths stays as it is."""
+    if len(value.shape) < 3:
+        return value
+    return ops.pad(value, [(0, 0), (0, 0), (0, ops.shape(like)[2] - ops.shape(value)[2])])

@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_transformer.decoding.beam import expand_like, put
+from keras_transformer.decoding.gathering import expand_like, put, take_beams
 from keras_transformer.decoding.limits import IMPOSSIBLE, Limits, allowed_log_probabilities
 from keras_transformer.decoding.options import SearchOptions
 
@@ -48,7 +48,7 @@ class TokenByToken:
         ids = self.draw(allowed, position) if self.options.is_sampling else ops.argmax(allowed, axis=-1)
         forced = self.limits.forced_ids(position, self.end_id)
         ids = ops.where(forced >= 0, forced, ops.cast(ids, "int32"))[:, None]  # (B, 1)
-        chosen = ops.take_along_axis(log_probs[:, 0], ids, axis=1)  # (B, 1)
+        chosen = take_beams(log_probs[:, 0], ids)  # (B, 1)
         new = {
             "tokens": put(state["tokens"], position, ids),
             "token_log_probs": put(state["token_log_probs"], position, chosen),
@@ -74,7 +74,7 @@ class TokenByToken:
         chance = ops.take(self.chances, position, axis=1)[:, None] * reached[:, -1:]  # (B, 1)
         place = ops.sum(ops.cast(reached <= chance, "int32"), axis=-1, keepdims=True)
         last = ops.sum(ops.cast(sorted_probabilities > 0, "int32"), axis=-1, keepdims=True) - 1
-        return ops.take_along_axis(ids, ops.cast(ops.minimum(place, last), "int32"), axis=1)[:, 0]
+        return take_beams(ids, ops.minimum(place, last))[:, 0]
 
     def result(self, state: dict) -> dict:
         """Returns the hypothesis: `tokens`, `token_log_probs` `(B, 1, L)`, `scores`, `log_probs`, `lengths` `(B, 1)`."""

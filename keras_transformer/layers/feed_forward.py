@@ -3,6 +3,7 @@
 import keras
 
 from keras_transformer.layers.initializers import initializer_for
+from keras_transformer.layers.rows import on_rows
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -82,9 +83,9 @@ class FeedForward(keras.layers.Layer):
         )
 
     def call(self, inputs, training=None):
-        hidden = self.hidden_dense(inputs)  # (B, T, F)
+        hidden = on_rows(self.hidden_dense, inputs)  # (B, T, F)
         hidden = self.dropout_layer(hidden, training=training)
-        return self.output_dense(hidden)  # (B, T, M)
+        return on_rows(self.output_dense, hidden)  # (B, T, M)
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.output_dim or input_shape[-1])

@@ -5,94 +5,11 @@ import math
 import keras
 from keras import ops
 
+from keras_transformer.layers.attention_cache import grows, write_at, write_from
 from keras_transformer.layers.initializers import initializer_for
+from keras_transformer.layers.rows import on_rows
+from keras_transformer.layers.scaled_dot_product import attention_weights, fused_attention, heads_first, with_head_axis
 from keras_transformer.masks import causal_mask, combine_masks
-
-
-def attention_weights(query, key, mask=None, bias=None):
-    """Computes softmax(QK^T / sqrt(d_k)) in float32, with zeros in rows that may attend to nothing.
-
-    Args:
-        query: Float tensor `(B, T, N, H)`.
-        key: Float tensor `(B, S, N, H)`.
-        mask: Boolean tensor that broadcasts to `(B, N, T, S)`, True where a query may attend, or `None`.
-        bias: Float tensor that broadcasts to `(B, N, T, S)`, added to the scaled products, or `None`.
-
-    Returns:
-        A float32 tensor `(B, N, T, S)`.
-    """
-    query = heads_first(query * query.shape[-1] ** -0.5)  # (B, N, T, H)
-    key = ops.swapaxes(heads_first(key), -1, -2)  # (B, N, H, S)
-    scores = ops.cast(ops.matmul(query, key), "float32")  # (B, N, T, S)
-    if bias is not None:
-        scores = scores + ops.cast(bias, "float32")
-    if mask is None:
-        return ops.softmax(scores, axis=-1)
-    # A finite stand-in for minus infinity: a row without any key then has no NaN to hide, in the gradient either.
-    weights = ops.softmax(ops.where(mask, scores, -1e30), axis=-1)
-    return ops.where(mask, weights, 0.0)
-
-
-def fused_attention(query, key, value, mask=None, bias=None, is_causal=False):
-    """Computes softmax(QK^T / sqrt(d_k))V with the backend's fused kernel, without the weights ever being seen.
-
-    Args:
-        query: Float tensor `(B, T, N, H)`.
-        key: Float tensor `(B, S, N, H)`.
-        value: Float tensor `(B, S, N, H)`.
-        mask: Boolean tensor that broadcasts to `(B, N, T, S)`, or `None`.
-        bias: Float tensor that broadcasts to `(B, N, T, S)`, or `None`.
-        is_causal: Whether key `s` is hidden from query `t < s`. Not together with `mask` or `bias`.
-
-    Returns:
-        A float tensor `(B, T, N, H)`; zeros in rows that may attend to nothing.
-    """
-    if bias is not None and mask is not None:
-        # Not every backend's kernel takes both.
-        lowest = -3e4 if keras.backend.standardize_dtype(query.dtype) == "float16" else -1e30
-        bias = ops.where(mask, ops.cast(bias, query.dtype), lowest)
-    context = ops.dot_product_attention(query, key, value, bias=bias, mask=mask if bias is None else None, is_causal=is_causal)
-    if mask is None:
-        return context
-    row_has_keys = ops.transpose(ops.any(mask, axis=-1, keepdims=True), (0, 2, 1, 3))  # (B, T, N, 1)
-    return ops.where(row_has_keys, context, ops.zeros_like(context))
-
-
-def with_head_axis(mask):
-    """Brings a mask `(T, S)`, `(B, T, S)` or `(B, N, T, S)` to four axes, so that it broadcasts over the heads."""
-    if mask is None or len(mask.shape) == 4:
-        return mask
-    return ops.expand_dims(mask, (0, 1) if len(mask.shape) == 2 else 1)
-
-
-def heads_first(x):
-    """Swaps the axes of length and heads: `(B, T, N, H)` <-> `(B, N, T, H)`."""
-    return ops.transpose(x, (0, 2, 1, 3))
-
-
-def grows(cache) -> bool:
-    """Tells a cache that self-attention writes into from one that cross-attention only reads, and from none."""
-    return cache is not None and "key" in cache
-
-
-def write_at(cache, new, positions):
-    """Writes keys or values into a cache.
-
-    Args:
-        cache: Float tensor `(B, N, L, H)`.
-        new: Float tensor `(B, N, T, H)`.
-        positions: Integer tensor `(T,)` or `(B, T)`, where to write.
-
-    Returns:
-        The cache `(B, N, L, H)` with `new` in it.
-    """
-    batch_size, num_heads, length = ops.shape(new)[0], new.shape[1], ops.shape(cache)[2]
-    heads = ops.reshape(ops.arange(batch_size * num_heads), (batch_size, num_heads, 1))
-    positions = ops.cast(positions, heads.dtype)
-    places = heads * length + (positions if len(positions.shape) == 1 else positions[:, None, :])  # (B, N, T)
-    rows = ops.reshape(cache, (-1, cache.shape[-1]))
-    rows = ops.scatter_update(rows, ops.reshape(places, (-1, 1)), ops.reshape(new, (-1, new.shape[-1])))
-    return ops.reshape(rows, (batch_size, num_heads, length, cache.shape[-1]))
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -214,20 +131,20 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def project_query(self, query, positions):
         """Projects queries `(B, T, M)` that stand at `positions` to `(B, T, N, H)`."""
-        return self.split_heads(self.query_dense(query))
+        return self.split_heads(on_rows(self.query_dense, query))
 
     def project_key(self, key, positions):
         """Projects keys `(B, S, M)` that stand at `positions` to `(B, S, N, H)`."""
-        return self.split_heads(self.key_dense(key))
+        return self.split_heads(on_rows(self.key_dense, key))
 
     def project_value(self, value, positions):
         """Projects values `(B, S, M)` that stand at `positions` to `(B, S, N, H)`."""
-        return self.split_heads(self.value_dense(value))
+        return self.split_heads(on_rows(self.value_dense, value))
 
     def project_output(self, context):
         """Concatenates the heads of `(B, T, N, H)` and projects them to `(B, T, M)`."""
         length = ops.shape(context)[1]
-        return self.output_dense(ops.reshape(context, (-1, length, math.prod(context.shape[2:]))))
+        return on_rows(self.output_dense, ops.reshape(context, (-1, length, math.prod(context.shape[2:]))))
 
     def split_heads(self, x):
         """Takes `(B, T, N * H)` apart into heads, `(B, T, N, H)`."""
@@ -365,12 +282,10 @@ class MultiHeadAttention(keras.layers.Layer):
         """Writes keys and values `(B, T, N, H)` into a growing cache at `positions`, `(T,)` or `(B, T)`, or from `slot` on."""
         written = {}
         for name, new in {"key": heads_first(key), "value": heads_first(value)}.items():  # (B, N, T, H)
-            if "slot" not in cache:
-                written[name] = write_at(cache[name], new, positions)
-            elif keras.backend.backend() == "tensorflow":  # Where a slice is updated by an operation that XLA has to compile.
-                written[name] = write_at(cache[name], new, cache["slot"] + ops.arange(ops.shape(new)[2]))
+            if "slot" in cache:
+                written[name] = write_from(cache[name], new, cache["slot"])
             else:
-                written[name] = ops.slice_update(cache[name], (0, 0, cache["slot"], 0), new)
+                written[name] = write_at(cache[name], new, positions)
         return {**cache, **written}
 
     @property

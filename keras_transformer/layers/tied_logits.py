@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_transformer.layers.rows import on_rows
 from keras_transformer.layers.token_embedding import TokenEmbedding
 
 
@@ -51,7 +52,11 @@ class TiedLogits(keras.layers.Layer):
             self.bias = self.add_weight(shape=(self.embedding.vocabulary_size,), initializer=self.bias_initializer, name="bias")
 
     def call(self, inputs):
-        logits = ops.matmul(inputs, ops.transpose(self.embedding.embeddings))  # (B, T, V)
+        return on_rows(self.project, inputs)  # (B, T, V)
+
+    def project(self, rows):
+        """Multiplies rows `(..., M)` by the transposed embeddings: `(..., V)`."""
+        logits = ops.matmul(rows, ops.transpose(self.embedding.embeddings))
         return logits + self.bias if self.use_bias else logits
 
     def compute_output_shape(self, input_shape):

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.layers import MultiHeadAttention
-from keras_transformer.layers.multi_head_attention import attention_weights, fused_attention
+from keras_transformer.layers.scaled_dot_product import attention_weights, fused_attention
 from tests.gradients import numpy_of
 
 B, T, S, N, H, M = 3, 4, 6, 2, 5, 10

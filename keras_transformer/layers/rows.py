@@ -1,0 +1,23 @@
+"""Linear maps of sequences."""
+
+from keras import ops
+
+
+def on_rows(dense, x):
+    """Applies a linear map to the last axis of `(B, T, M)` as one product of two matrices.
+
+    The other axes are rows of the first one. TensorFlow merges such a product with the bias and the activation that follow;
+    from three axes it would make the matrix itself, with the shapes computed anew in each step.
+
+    Args:
+        dense: A layer from `(rows, M)` to `(rows, units)`.
+        x: Float tensor `(B, T, M)`; one of another rank is handed to the layer as it is.
+
+    Returns:
+        A float tensor `(B, T, units)`.
+    """
+    if len(x.shape) != 3:
+        return dense(x)
+    length = ops.shape(x)[1]
+    y = dense(ops.reshape(x, (-1, x.shape[-1])))
+    return ops.reshape(y, (-1, length, y.shape[-1]))
