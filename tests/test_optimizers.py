@@ -1,12 +1,14 @@
-"""The fused Adam: the numbers of Keras' own, in every setting that `model.fit` has."""
+"""The fused Adam: the numbers of Keras' own, in every setting that `model.fit` has; and the optimizer of the paper."""
 
 import keras
 import numpy as np
 import pytest
 
-from keras_transformer.optimizers import FusedAdam
+from keras_transformer.optimizers import FusedAdam, paper_adam
+from keras_transformer.schedules import InverseSquareRootSchedule, WarmupSchedule
 from tests.gradients import numpy_of
 
+COMPILED = keras.backend.backend() == "jax"  # Where step by step is slowest.
 OPTIONS = {
     "plain": {},
     "paper": {"beta_2": 0.98, "epsilon": 1e-9},
@@ -74,11 +76,124 @@ def test_under_a_mirrored_strategy():
         np.testing.assert_allclose(numpy_of(with_strategy), numpy_of(alone), atol=2e-6)
 
 
+# Accumulation.
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"use_ema": True, "ema_momentum": 0.7},
+        {"weight_decay": 0.01, "global_clipnorm": 0.1},
+        {"use_ema": True, "clipnorm": 0.1},
+    ],
+    ids=["plain", "average", "decay and clipping", "average and clipping"],
+)
+def test_three_batches_make_the_update_of_one(options):
+    """With the schedule of the paper and, at the end, with the moving average of the weights."""
+    arguments = {"model_dim": 4, "warmup_steps": 2, **options}
+    in_one = fitted(paper_adam(**arguments), batch_size=12)
+    in_three = fitted(paper_adam(**arguments, batches_per_update=3), batch_size=4)
+    assert int(numpy_of(in_three.optimizer.iterations)) == int(numpy_of(in_one.optimizer.iterations)) == 5
+    for one, three in zip(in_one.trainable_variables, in_three.trainable_variables, strict=True):
+        np.testing.assert_allclose(numpy_of(three), numpy_of(one), atol=2e-6)
+
+
+def test_the_moving_average_is_in_the_model_after_fit():
+    """Worked out from the weights after each of five updates."""
+    weights = []
+    note = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: weights.append(weights_of(model)))
+    model = small_model()
+    fitted(paper_adam(learning_rate=0.1, use_ema=True, ema_momentum=0.7), 12, model, [note])
+    expected = weights[0]
+    for later in weights[1:]:
+        expected = [0.7 * average + 0.3 * weight for average, weight in zip(expected, later, strict=True)]
+    for found, average in zip(model.trainable_variables, expected, strict=True):
+        np.testing.assert_allclose(numpy_of(found), average, atol=1e-6)
+
+
+def test_the_moving_average_can_be_validated():
+    model, data = small_model(), some_data()
+    model.compile(paper_adam(learning_rate=0.1, use_ema=True, batches_per_update=2), "mse", jit_compile=COMPILED)
+    swap = keras.callbacks.SwapEMAWeights()
+    history = model.fit(*data, batch_size=3, validation_data=data, epochs=2, verbose=0, callbacks=[swap], shuffle=False)
+    assert history.history["val_loss"][-1] == pytest.approx(model.evaluate(*data, verbose=0), rel=1e-5)
+
+
+# The optimizer of the paper.
+
+
+def test_the_numbers_of_the_paper():
+    optimizer = paper_adam()
+    assert (optimizer.beta_1, optimizer.beta_2, optimizer.epsilon) == (0.9, 0.98, 1e-9)
+    assert float(numpy_of(optimizer.learning_rate)) == pytest.approx(512**-0.5 * 4000**-1.5, rel=1e-6)
+    assert optimizer.gradient_accumulation_steps is None
+
+
+def test_options_reach_the_optimizer():
+    optimizer = paper_adam(256, 100, 2.0, 4, beta_2=0.999, clipnorm=1.0, use_ema=True, ema_momentum=0.5)
+    assert (optimizer.beta_2, optimizer.clipnorm, optimizer.use_ema, optimizer.ema_momentum) == (0.999, 1.0, True, 0.5)
+    assert optimizer.gradient_accumulation_steps == 4
+    schedule = keras.saving.deserialize_keras_object(optimizer.get_config()["learning_rate"])
+    assert schedule.get_config() == WarmupSchedule(256, 100, 2.0, 4).get_config()
+
+
+def test_another_learning_rate():
+    assert float(numpy_of(paper_adam(learning_rate=0.25).learning_rate)) == 0.25
+    optimizer = paper_adam(learning_rate=InverseSquareRootSchedule(0.005, 10, steps_per_update=2), batches_per_update=2)
+    assert float(numpy_of(optimizer.learning_rate)) == pytest.approx(0.0005, rel=1e-6)
+
+
+def test_the_optimizer_of_the_paper_is_saved_with_a_model(tmp_path):
+    model = fitted(paper_adam(model_dim=4, warmup_steps=2, batches_per_update=2, use_ema=True), batch_size=4)
+    model.save(tmp_path / "model.keras")
+    restored = keras.saving.load_model(tmp_path / "model.keras").optimizer
+    assert restored.get_config() == model.optimizer.get_config()
+    for before, after in zip(model.optimizer.variables, restored.variables, strict=True):
+        np.testing.assert_array_equal(numpy_of(after), numpy_of(before))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"batches_per_update": 0}, "`batches_per_update` must be above 0"),
+        ({"gradient_accumulation_steps": 4}, "Say `batches_per_update` instead"),
+        ({"batches_per_update": 2, "learning_rate": WarmupSchedule(8)}, "learning_rate.steps_per_update=1"),
+        ({"batches_per_update": 2, "use_ema": True, "ema_overwrite_frequency": 3}, "Leave out `ema_overwrite_frequency`"),
+    ],
+)
+def test_impossible_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        paper_adam(**arguments)
+
+
+def small_model() -> keras.Model:
+    keras.utils.set_random_seed(3)
+    return keras.Sequential([keras.Input((4,)), keras.layers.Dense(5, activation="tanh"), keras.layers.Dense(2)])
+
+
+def some_data() -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(3)
+    return random.normal(size=(12, 4)), random.normal(size=(12, 2))
+
+
+def weights_of(model) -> list[np.ndarray]:
+    if keras.backend.backend() == "jax":
+        model.jax_state_sync()
+    return [numpy_of(weight).copy() for weight in model.trainable_variables]
+
+
+def fitted(optimizer, batch_size, model=None, callbacks=()) -> keras.Model:
+    """Fits a small model for five epochs of twelve rows."""
+    model = model or small_model()
+    model.compile(optimizer, "mse", jit_compile=COMPILED)
+    model.fit(*some_data(), batch_size=batch_size, epochs=5, shuffle=False, verbose=0, callbacks=list(callbacks))
+    return model
+
+
 def trained(optimizer_class, options, jit_compile) -> keras.Model:
     """Fits a small model for a few steps."""
-    keras.utils.set_random_seed(3)
-    random = np.random.default_rng(3)
-    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(5, activation="tanh"), keras.layers.Dense(2)])
+    model = small_model()
     model.compile(optimizer_class(**{"learning_rate": 0.05, **options}), "mse", jit_compile=jit_compile)
-    model.fit(random.normal(size=(12, 4)), random.normal(size=(12, 2)), batch_size=4, epochs=2, shuffle=False, verbose=0)
+    model.fit(*some_data(), batch_size=4, epochs=2, shuffle=False, verbose=0)
     return model

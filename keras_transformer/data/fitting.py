@@ -7,6 +7,8 @@ TensorFlow takes the lengths of the first two batches for those of all if they h
 import keras
 import numpy as np
 
+from keras_transformer.data.accumulation import check_accumulation, check_steps
+
 
 def fit_arguments(dataset, arguments: dict) -> dict:
     """Returns the arguments of `fit` as they should be when a dataset is its `x`.
@@ -18,6 +20,7 @@ def fit_arguments(dataset, arguments: dict) -> dict:
     Returns:
         Arguments with which epoch i of `fit` is epoch i of the dataset, batch for batch.
     """
+    check_steps(arguments.get("steps_per_epoch"), dataset.batches_per_update)
     callbacks = arguments.get("callbacks") or []
     if isinstance(callbacks, keras.callbacks.CallbackList):
         callbacks.append(EpochSetter(dataset))
@@ -37,6 +40,8 @@ def tensorflow_batches(dataset):
 
     ids = tf.TensorSpec((None, None), tf.int32)
     signature = ({"source_ids": ids, "target_ids": ids}, ids)
+    if dataset.batches_per_update > 1:
+        signature = (*signature, tf.TensorSpec((None, None), tf.float32))
     batches = tf.data.Dataset.from_generator(dataset.batches, output_signature=signature)
     return batches.apply(tf.data.experimental.assert_cardinality(len(dataset))).prefetch(2)
 
@@ -78,6 +83,10 @@ class EpochSetter(keras.callbacks.Callback):
     def __init__(self, dataset):
         super().__init__()
         self.dataset = dataset
+
+    def on_train_begin(self, logs=None):
+        """Is called by Keras at the beginning of `fit`."""
+        check_accumulation(self.model, self.dataset.batches_per_update)
 
     def on_epoch_begin(self, epoch, logs=None):
         """Is called by Keras before the first batch of an epoch is asked for."""

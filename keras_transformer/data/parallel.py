@@ -7,16 +7,18 @@ from collections.abc import Iterator
 import keras
 import numpy as np
 
+from keras_transformer.data.accumulation import filled_up, weights_in_update
 from keras_transformer.data.building import Filters, open_store
 from keras_transformer.data.fitting import fit_arguments, fit_input, unlike
 from keras_transformer.data.plan import EpochPlan, Planner
 from keras_transformer.data.reading import PairReader, Side
+from keras_transformer.data.rows import PairIds, assemble
 from keras_transformer.data.shapes import BatchShape
 from keras_transformer.data.statistics import Statistics
 from keras_transformer.data.store import Store
 from keras_transformer.text import SubwordSampling, as_tokenizer
 
-Batch = tuple[dict[str, np.ndarray], np.ndarray]
+Batch = tuple[dict[str, np.ndarray], np.ndarray] | tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
 
 
 def parallel_dataset(
@@ -32,6 +34,7 @@ def parallel_dataset(
     max_ratio: float | None = 4.0,
     subword_sampling: SubwordSampling | None = None,
     shard: tuple[int, int] = (0, 1),
+    batches_per_update: int = 1,
     cache: str | os.PathLike | None = None,
     progress: bool = True,
 ) -> "ParallelDataset":
@@ -52,6 +55,9 @@ def parallel_dataset(
             counted.
         subword_sampling: Cuts each sentence anew in every epoch (BPE-dropout or subword regularization).
         shard: `(index, count)`: this dataset's part of the rows of every batch, for hosts that train together.
+        batches_per_update: How many batches in a row make one update of an optimizer with `gradient_accumulation_steps`. With
+            more than one, a batch has weights as well, with which every token of an update counts the same, and the last update
+            of an epoch is filled up with batches of padding.
         cache: Where tokenized files are kept. Defaults to a folder in `~/.cache/keras_transformer`, or in what the environment
             variable `KERAS_TRANSFORMER_CACHE` names.
         progress: Whether to show a progress bar if the standard error stream is a terminal.
@@ -68,15 +74,19 @@ def parallel_dataset(
     >>> inputs, labels = train[0]
     >>> inputs["target_ids"][0, 0] == tokenizer.start_id
     np.True_
+    >>> inputs, labels, weights = parallel_dataset(source, target, tokenizer, 64, batches_per_update=4)[0]
+    >>> weights.shape == labels.shape
+    True
     """
-    check_options(batch_tokens, num_shapes, seed, shard)
+    check_options(batch_tokens, num_shapes, seed, shard, batches_per_update)
     tokenizer = as_tokenizer(tokenizer)
     filters = Filters(max_length, max_ratio)
     store = open_store(PairReader(source, target), tokenizer, filters, cache, subword_sampling is not None, progress)
-    return ParallelDataset(store, tokenizer, batch_tokens, seed if shuffle else None, num_shapes, subword_sampling, shard)
+    seed = seed if shuffle else None
+    return ParallelDataset(store, tokenizer, batch_tokens, seed, num_shapes, subword_sampling, shard, batches_per_update)
 
 
-def check_options(batch_tokens: int, num_shapes: int | None, seed: int, shard: tuple[int, int]):
+def check_options(batch_tokens: int, num_shapes: int | None, seed: int, shard: tuple[int, int], batches_per_update: int):
     """Raises a `ValueError` for numbers that cannot be meant."""
     if batch_tokens < 1:
         raise ValueError(f"`batch_tokens` must be a positive integer. Received: batch_tokens={batch_tokens}")
@@ -87,13 +97,16 @@ def check_options(batch_tokens: int, num_shapes: int | None, seed: int, shard: t
     index, count = shard
     if not 0 <= index < count:
         raise ValueError(f"`shard` must be (index, count) with 0 <= index < count. Received: shard={shard}")
+    if batches_per_update < 1:
+        raise ValueError(f"`batches_per_update` must be a positive integer. Received: batches_per_update={batches_per_update}")
 
 
 class ParallelDataset(keras.utils.PyDataset):
     """Shuffled batches of pairs, each a `({"source_ids", "target_ids"}, labels)` of int32 arrays.
 
     A source is a sentence and its end; `target_ids` are the start and the sentence, labels the sentence and its end. What is
-    left of a row is `pad_id`, and rows beyond the pairs of a batch are nothing but padding.
+    left of a row is `pad_id`, and rows beyond the pairs of a batch are nothing but padding. With `batches_per_update` above 1 a
+    batch has a third part, float32 weights of the labels' shape; evaluation does without.
 
     What an epoch consists of is a function of the seed and the number of the epoch, counted from 0. `Transformer.fit` takes
     care that epoch i of `fit` is epoch i of the dataset, with `initial_epoch` too. In the `fit` of another Keras model the
@@ -104,7 +117,7 @@ class ParallelDataset(keras.utils.PyDataset):
     Args:
         store: The tokenized pairs.
         tokenizer: What they were tokenized with.
-        batch_tokens, num_shapes, subword_sampling, shard: As in `parallel_dataset`.
+        batch_tokens, num_shapes, subword_sampling, shard, batches_per_update: As in `parallel_dataset`.
         seed: As in `parallel_dataset`; `None` does not shuffle.
     """
 
@@ -117,32 +130,20 @@ class ParallelDataset(keras.utils.PyDataset):
         num_shapes: int | None = 16,
         subword_sampling: SubwordSampling | None = None,
         shard: tuple[int, int] = (0, 1),
+        batches_per_update: int = 1,
     ):
         super().__init__()
         self.store, self.tokenizer = store, tokenizer
         self.seed, self.subword_sampling, self.shard = seed, subword_sampling, shard
-        source_lengths, target_lengths = (self._planned_lengths(side) for side in ("source", "target"))
+        self.batches_per_update = batches_per_update
+        self.pair_ids = PairIds(store, tokenizer, subword_sampling, seed or 0)
+        source_lengths, target_lengths = (self.pair_ids.planned_lengths(side) for side in ("source", "target"))
         self.planner = Planner(source_lengths, target_lengths, batch_tokens, num_shapes, seed)
         self.first_step = 0
         self.epoch = 0
-        self._plan, self._plan_epoch = self.planner.plan(0), 0
+        self._plan, self._plan_epoch = filled_up(self.planner.plan(0), batches_per_update), 0
+        self._update_rows = None, []
         self._steps_taken = None  # Counts within an epoch of `fit`.
-
-    def _planned_lengths(self, side: str) -> np.ndarray:
-        """Returns the length of each sentence, its end or start included; with sampling, the length that is kept free."""
-        lengths = getattr(self.store, side).lengths()
-        if self.subword_sampling is not None:
-            lengths = np.ceil(lengths * self._growth(side)).astype(np.int32) + 1
-        lengths += 1
-        return lengths
-
-    def _growth(self, side: str, num_samples: int = 500) -> float:
-        """Measures how much longer sampled sentences are than usual ones, with room for the less likely ones."""
-        numbers = np.linspace(0, len(self.store) - 1, min(num_samples, len(self.store))).astype(int)
-        sampled = self._sample(side, self.store.texts(side, numbers), seed=0)
-        usual = getattr(self.store, side).lengths()[numbers]
-        ratios = np.array([len(row) for row in sampled]) / usual
-        return max(1.0, float(ratios.mean() + ratios.std()))
 
     # What Keras asks of a dataset.
 
@@ -179,7 +180,7 @@ class ParallelDataset(keras.utils.PyDataset):
     def plan(self, epoch: int) -> EpochPlan:
         """Returns which pairs form which batch of an epoch."""
         if self._plan_epoch != epoch:
-            self._plan, self._plan_epoch = self.planner.plan(epoch), epoch
+            self._plan, self._plan_epoch = filled_up(self.planner.plan(epoch), self.batches_per_update), epoch
         return self._plan
 
     def batch(self, epoch: int, step: int) -> Batch:
@@ -187,28 +188,25 @@ class ParallelDataset(keras.utils.PyDataset):
         numbers, shape = self.plan(epoch).batch(step)
         index, count = self.shard
         shape = shape._replace(rows=-(-shape.rows // count))
-        source, source_lengths = self._rows("source", numbers, shape.source_length, epoch)
-        target, target_lengths = self._rows("target", numbers, shape.target_length, epoch)
+        source, source_lengths = self.pair_ids.rows("source", numbers, shape.source_length, epoch)
+        update, position = self._targets_of_update(epoch, step), step % self.batches_per_update
+        target, target_lengths = update[position]
         mine = slice(index, None, count)
-        return assemble(source[mine], source_lengths[mine], target[mine], target_lengths[mine], shape, self.tokenizer)
+        batch = assemble(source[mine], source_lengths[mine], target[mine], target_lengths[mine], shape, self.tokenizer)
+        if self.batches_per_update == 1:
+            return batch
+        tokens = [int(lengths.sum()) + len(lengths) for _, lengths in update]  # Ends count, and so do the rows of other shards.
+        return *batch, weights_in_update(batch[1].shape, tokens, position)
 
-    def _rows(self, side: str, numbers: np.ndarray, width: int, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns ids `(B, width - 1)`, arbitrary beyond the ends, and the lengths."""
-        values, lengths = getattr(self.store, side).padded(numbers, width - 1)
-        if self.subword_sampling is not None:
-            self._draw(side, numbers, values, lengths, epoch)
-        return values, lengths
-
-    def _draw(self, side: str, numbers: np.ndarray, values: np.ndarray, lengths: np.ndarray, epoch: int):
-        """Puts sampled sentences in the place of the usual ones; one that finds no room stays as it is."""
-        seed = int(np.random.SeedSequence([self.seed or 0, epoch, int(numbers[0])]).generate_state(1)[0])
-        for row, ids in enumerate(self._sample(side, self.store.texts(side, numbers), seed)):
-            if 0 < len(ids) <= values.shape[1]:
-                values[row, : len(ids)] = ids
-                lengths[row] = len(ids)
-
-    def _sample(self, side: str, texts: list[str], seed: int) -> list[list[int]]:
-        return getattr(self.tokenizer, side).encode(texts, sample=self.subword_sampling, seed=seed)
+    def _targets_of_update(self, epoch: int, step: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Returns target ids and lengths of all batches of a step's update, which are read or drawn once for all of them."""
+        first = step - step % self.batches_per_update
+        update, rows = self._update_rows
+        if update != (epoch, first):
+            batches = [self.plan(epoch).batch(first + offset) for offset in range(self.batches_per_update)]
+            rows = [self.pair_ids.rows("target", numbers, shape.target_length, epoch) for numbers, shape in batches]
+            self._update_rows = (epoch, first), rows
+        return rows
 
     def batches(self, epoch: int | None = None, first_step: int = 0) -> Iterator[Batch]:
         """Yields the batches of an epoch from a step on: what an uninterrupted run sees from there.
@@ -267,6 +265,7 @@ class ParallelDataset(keras.utils.PyDataset):
             f"{self.statistics.describe()}\n"
             f"batches     {len(plan):,} an epoch in {len(set(plan.shapes))} shapes, {self.padding_share():.1%} of their "
             f"positions padding"
+            f"{f'; {self.batches_per_update} make an update' if self.batches_per_update > 1 else ''}"
         )
 
     # For `Transformer.fit` and `evaluate`.
@@ -276,22 +275,11 @@ class ParallelDataset(keras.utils.PyDataset):
         return fit_arguments(self, arguments)
 
     def fit_input(self):
-        """Returns what Keras is to iterate over: the batches in their order."""
-        return fit_input(self)
+        """Returns what Keras is to iterate over in an evaluation: the batches in their order, each counting for itself."""
+        return fit_input(self if self.batches_per_update == 1 else self.without_updates())
 
-
-def assemble(source, source_lengths, target, target_lengths, shape: BatchShape, tokenizer) -> Batch:
-    """Adds start and end to rows of ids and pads them to a shape."""
-    rows = len(source_lengths)
-    source_ids = np.full((shape.rows, shape.source_length), tokenizer.source.pad_id, np.int32)
-    target_ids = np.full((shape.rows, shape.target_length), tokenizer.target.pad_id, np.int32)
-    labels = target_ids.copy()
-    place = np.arange(shape.source_length - 1)
-    np.copyto(source_ids[:rows, :-1], source, where=place < source_lengths[:, None])
-    source_ids[np.arange(rows), source_lengths] = tokenizer.source.end_id
-    is_token = np.arange(shape.target_length - 1) < target_lengths[:, None]
-    np.copyto(labels[:rows, :-1], target, where=is_token)
-    labels[np.arange(rows), target_lengths] = tokenizer.target.end_id
-    np.copyto(target_ids[:rows, 1:], target, where=is_token)
-    target_ids[:rows, 0] = tokenizer.target.start_id
-    return {"source_ids": source_ids, "target_ids": target_ids}, labels
+    def without_updates(self) -> "ParallelDataset":
+        """Returns a dataset of the same batches without weights and without batches of nothing but padding."""
+        plain = copy.copy(self)
+        plain.batches_per_update, plain._plan_epoch, plain._update_rows = 1, None, (None, [])
+        return plain
