@@ -16,7 +16,20 @@ One alphabet names the axes of every tensor, in code, docstrings and error messa
 A line of code that changes a shape ends in a comment such as `# (B, N, T, S)`.
 """
 
-from keras_transformer import bridges, data, decoding, layers, masks, models, optimizers, text
+from keras_transformer import (
+    bridges,
+    callbacks,
+    data,
+    decoding,
+    layers,
+    losses,
+    masks,
+    metrics,
+    models,
+    optimizers,
+    schedules,
+    text,
+)
 from keras_transformer.decoding import SearchOptions
 from keras_transformer.models import Transformer, TransformerConfig
 from keras_transformer.text import SubwordSampling, Tokenizer, TokenizerPair, as_tokenizer, load_tokenizer
@@ -35,12 +48,16 @@ __all__ = [
     "__version__",
     "as_tokenizer",
     "bridges",
+    "callbacks",
     "data",
     "decoding",
     "layers",
     "load_tokenizer",
+    "losses",
     "masks",
+    "metrics",
     "models",
     "optimizers",
+    "schedules",
     "text",
 ]

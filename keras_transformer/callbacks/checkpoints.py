@@ -1,0 +1,271 @@
+"""Checkpoints from which a training goes on as if it had never stopped."""
+
+import json
+import os
+import platform
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from keras_transformer.callbacks import checkpoint_files as files
+from keras_transformer.callbacks.arrays import named_arrays, names_of, open_arrays
+from keras_transformer.callbacks.moments import Moments
+from keras_transformer.callbacks.non_finite import ADVICE, check_loss
+from keras_transformer.callbacks.training_state import (
+    BEFORE_FIT,
+    assign_group,
+    check_layout,
+    layout,
+    prepare,
+    random_states,
+    set_random_states,
+    state_variables,
+)
+from keras_transformer.version import __version__
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a training stands.
+
+    Attributes:
+        epoch: Number of whole epochs that are done: the epoch to go on with, counted from 0.
+        step: Number of steps of that epoch that are done.
+        total_steps: Number of steps done in all epochs.
+        batches: Number of batches in an epoch, if known.
+        stopped: Whether a callback has ended the training for good.
+    """
+
+    epoch: int = 0
+    step: int = 0
+    total_steps: int = 0
+    batches: int | None = None
+    stopped: bool = False
+
+
+class Checkpoints(Moments):
+    """Writes all that a training consists of, every few steps and epochs.
+
+    A checkpoint holds the weights, the states of dropout, the optimizer (its moments, number of steps, accumulated gradients
+    and averages), the metrics of the epoch so far, the position in the data, and the states of other callbacks. It is a
+    folder `step-00000123` that appears when it is complete. Older ones are removed after that. The last epoch's end, and the
+    end of a training that a callback stops, are always written.
+
+    `kt.callbacks.fit` trains with checkpoints and goes on from the newest. In a plain `model.fit`, put this callback last:
+    it has to see what the others made of an epoch. `restore` and the dataset's `from_step` then go on by hand.
+
+    A callback takes part if it has `get_state()`, which returns a dictionary for JSON, and `set_state(state)`, which gets
+    that dictionary after `on_train_begin`. With `"stopped": True` in it, the training counts as finished.
+
+    Args:
+        directory: Where the checkpoints are, a directory of their own.
+        every_steps: Number of steps (batches) between two checkpoints; `None` for none within an epoch.
+        every_epochs: Number of epochs between two checkpoints; `None` for none at their ends but for the last.
+        keep: How many to keep.
+
+    Example:
+
+        checkpoints = kt.callbacks.Checkpoints("runs/en-de/checkpoints", every_steps=1000)
+        kt.callbacks.fit(model, train, epochs=20, checkpoints=checkpoints)
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike,
+        every_steps: int | None = None,
+        every_epochs: int | None = 1,
+        keep: int = 2,
+    ):
+        super().__init__(every_steps, every_epochs)
+        if keep < 1:
+            raise ValueError(f"`keep` must be a positive integer. Received: keep={keep}")
+        self.directory, self.keep = Path(directory), keep
+        self.first_step = 0  # Steps of the current epoch that were done before this `fit`.
+        self._watched: list = []
+        self._restored: Path | None = None  # What of it can be restored only when `fit` has begun.
+        self._state: dict = {}
+
+    def watch(self, callbacks: Iterable[keras.callbacks.Callback]):
+        """Says which callbacks' states belong into the checkpoints; those without a state do not matter."""
+        self._watched = [callback for callback in callbacks if hasattr(callback, "get_state")]
+
+    # Reading.
+
+    def latest(self) -> Path | None:
+        """Returns the newest whole checkpoint, or `None`. Damaged ones are left out with a warning."""
+        for path in reversed(files.checkpoints_in(self.directory)):
+            reason = files.damage(path)
+            if reason is None:
+                return path
+            warnings.warn(f"The checkpoint {path} is damaged and left out: {reason}", stacklevel=2)
+        return None
+
+    def restore(self, model: keras.Model, path: str | os.PathLike | None = None) -> Position | None:
+        """Restores a model and its optimizer; metrics and callbacks follow when `fit` begins.
+
+        Args:
+            model: A compiled model, made as the one whose state was written.
+            path: The checkpoint; defaults to the newest whole one.
+
+        Returns:
+            Where to go on, or `None` if there is no checkpoint.
+        """
+        path = self.latest() if path is None else Path(path)
+        if path is None:
+            return None
+        self._state = files.read_state(path)
+        prepare(model)
+        groups = state_variables(model)
+        for group in BEFORE_FIT:
+            check_layout(group, self._state["variables"][group], groups[group], path)
+        with open_arrays(path) as archive:
+            for group in BEFORE_FIT:
+                assign_group(archive, group, groups[group])
+        self._restored = path
+        position = Position(**self._state["position"])
+        self.step = position.total_steps
+        return position
+
+    # In `fit`.
+
+    def on_train_begin(self, logs=None):
+        """Is called by Keras."""
+        super().on_train_begin(logs)
+        self._clear_directory()
+        for name, callback in self._named_callbacks():
+            if self._restored and name in self._state["callbacks"]:
+                callback.set_state(self._state["callbacks"][name])
+
+    def _clear_directory(self):
+        """Removes what a killed process left, and damaged checkpoints of steps that are still to come."""
+        files.remove_leftovers(self.directory)
+        later = [path for path in files.checkpoints_in(self.directory) if files.step_of(path) > self.step]
+        if later and not self._restored:
+            raise ValueError(
+                f"There are checkpoints of another run in {self.directory}, the newest {later[-1].name}. To go on with that "
+                "run, use `kt.callbacks.fit`; for a new one, take another directory or remove them"
+            )
+        for path in later:
+            files.remove_checkpoint(path)
+
+    def on_epoch_begin(self, epoch, logs=None):
+        """Is called by Keras after it has reset the metrics."""
+        super().on_epoch_begin(epoch, logs)
+        self.first_step = 0
+        if self._restored and self._state["position"]["step"]:
+            self.first_step = self._state["position"]["step"]
+            self._restore_metrics()
+        elif self._restored:
+            self._restore_random_states()
+
+    def on_train_batch_begin(self, batch, logs=None):
+        """Is called by Keras."""
+        if self._restored:
+            self._restore_random_states()  # Late, for torch draws a number whenever it begins to iterate over data.
+        super().on_train_batch_begin(batch, logs)
+
+    def on_train_end(self, logs=None):
+        """Is called by Keras."""
+        self._restored = None
+
+    def _restore_metrics(self):
+        variables = state_variables(self.model)["metrics"]
+        check_layout("metrics", self._state["variables"]["metrics"], variables, self._restored)
+        with open_arrays(self._restored) as archive:
+            assign_group(archive, "metrics", variables)
+
+    def _restore_random_states(self):
+        with open_arrays(self._restored) as archive:
+            set_random_states({name.removeprefix("random/"): archive[name] for name in names_of(archive, "random")})
+        self._restored = None
+
+    def _named_callbacks(self) -> Iterator[tuple[str, keras.callbacks.Callback]]:
+        """Yields the callbacks that have a state, under the names of their classes; the second of a kind has a number."""
+        counts: dict[str, int] = {}
+        for callback in self._watched:
+            name = type(callback).__name__
+            counts[name] = counts.get(name, 0) + 1
+            yield (name if counts[name] == 1 else f"{name} {counts[name]}"), callback
+
+    # Writing.
+
+    def is_due(self, epoch: int) -> bool:
+        """Tells whether a checkpoint is to be written at the end of an epoch."""
+        return super().is_due(epoch) or epoch + 1 >= self.params["epochs"] or self.model.stop_training
+
+    def on_moment(self, epoch: int, logs: dict | None):
+        """Writes a checkpoint."""
+        model = self.model  # On JAX, its variables have their values from here on.
+        when = f"in epoch {epoch + 1}, after {self.first_step + self.steps_in_epoch} steps of it"
+        check_loss((model.get_metrics_result() if logs is None else logs).get("loss"), when)
+        path = files.checkpoint_path(self.directory, self.step)
+        groups = state_variables(model)
+        try:
+            files.write_checkpoint(path, finite(all_arrays(groups), when), self._state_of(groups, epoch, logs is not None))
+        except OSError as error:
+            raise OSError(error.errno, self._failure(error), str(path)) from error
+        for old in files.checkpoints_in(self.directory)[: -self.keep]:
+            files.remove_checkpoint(old)
+
+    def _state_of(self, groups: dict[str, list], epoch: int, at_end: bool) -> dict:
+        states = {name: callback.get_state() for name, callback in self._named_callbacks()}
+        for name, state in states.items():
+            check_json(name, state)
+        return {
+            "position": vars(self._position(epoch, at_end, any(state.get("stopped") for state in states.values()))),
+            "callbacks": states,
+            "variables": {group: layout(variables) for group, variables in groups.items()},
+            "versions": {
+                "keras_transformer": __version__,
+                "keras": keras.__version__,
+                "backend": keras.backend.backend(),
+                "python": platform.python_version(),
+            },
+        }
+
+    def _position(self, epoch: int, at_end: bool, stopped: bool) -> Position:
+        planned = self.params.get("steps")
+        batches = None if planned is None else self.first_step + planned
+        done = self.first_step + self.steps_in_epoch
+        whole = at_end and (batches is None or done >= batches)
+        place = (epoch + 1, 0) if whole else (epoch, done)
+        return Position(*place, total_steps=self.step, batches=batches, stopped=stopped)
+
+    def _failure(self, error: OSError) -> str:
+        """Says what to do about a checkpoint that could not be written."""
+        whole = files.checkpoints_in(self.directory)
+        last = f"The last one, {whole[-1].name}, is untouched" if whole else "There is none yet"
+        return (
+            f"A checkpoint could not be written ({error.strerror or error}). {last}. Make room or mend the directory, and run "
+            "the same again: it goes on from there"
+        )
+
+
+def all_arrays(groups: dict[str, list]) -> Iterator[tuple[str, np.ndarray]]:
+    """Yields the arrays of a checkpoint."""
+    for group, variables in groups.items():
+        yield from named_arrays(group, variables)
+    for name, state in random_states().items():
+        yield f"random/{name}", state
+
+
+def finite(arrays: Iterable[tuple[str, np.ndarray]], when: str) -> Iterator[tuple[str, np.ndarray]]:
+    """Passes arrays on; raises a `FloatingPointError` for weights or moments that are no numbers."""
+    for name, array in arrays:
+        if name.startswith(("weights/", "optimizer/")) and not np.isfinite(array).all():
+            raise FloatingPointError(
+                f"{name.split('/', 2)[-1]} is not finite {when}: nothing is written, and training ends here. {ADVICE}"
+            )
+        yield name, array
+
+
+def check_json(name: str, state: dict):
+    """Raises a `ValueError` for a callback's state that JSON cannot hold."""
+    try:
+        json.dumps(state)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`get_state` of {name} must return a dictionary of JSON values: {error}") from error

@@ -1,0 +1,58 @@
+"""Files of weights that come and go during a training."""
+
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import keras
+
+from keras_transformer.callbacks.arrays import named_arrays, replace_arrays
+from keras_transformer.callbacks.training_state import final_weights
+
+
+class WeightFiles:
+    """Writes the weights of a model into files and removes those that nobody needs any more.
+
+    A file is needed as long as its owner, or the newest checkpoint, speaks of it: a training that goes on from a checkpoint
+    finds what it had then. What a killed process wrote after its last checkpoint is removed, and written again in time.
+
+    Args:
+        directory: Where the files are; `None` for a temporary directory.
+        prefix: What their names begin with.
+    """
+
+    def __init__(self, directory: str | os.PathLike | None, prefix: str):
+        self._temporary = tempfile.TemporaryDirectory(prefix="keras_transformer-") if directory is None else None
+        self.directory = Path(self._temporary.name if directory is None else directory)
+        self.prefix = prefix
+        self._in_checkpoint: set[str] = set()
+
+    def write(self, model: keras.Model, number: int) -> str:
+        """Writes the weights that `fit` would end with now; returns the name of the file."""
+        name = f"{self.prefix}-{number:08d}.npz"
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with final_weights(model):
+            replace_arrays(self.directory / name, named_arrays("weights", model.weights))
+        return name
+
+    def remove_all_but(self, names: Iterable[str]):
+        """Removes all files that are neither in a list nor in the newest checkpoint."""
+        needed = {*names, *self._in_checkpoint}
+        for path in self.directory.glob(f"{self.prefix}-*.npz"):
+            if path.name not in needed:
+                path.unlink()
+
+    def note(self, names: Iterable[str]):
+        """Says which files a checkpoint speaks of that is about to be written."""
+        self._in_checkpoint = set(names)
+
+    def recall(self, names: Iterable[str], owner: str):
+        """Says which files the checkpoint speaks of that a training goes on from."""
+        self.note(names)
+        if names and self._temporary is not None:
+            raise ValueError(f"The weights that {owner} kept went with their process. To go on, give it a `directory`")
+
+    def paths(self, names: Iterable[str]) -> list[Path]:
+        """Returns the paths of files."""
+        return [self.directory / name for name in names]
