@@ -14,7 +14,7 @@ export TF_ENABLE_ONEDNN_OPTS ?= 1
 # Tests run each compiled program once or twice: compiling quickly matters more than running quickly.
 QUICK_XLA := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true
 
-.PHONY: help setup test lint $(addprefix test-,$(BACKENDS)) format prove bench clean
+.PHONY: help setup demo test lint $(addprefix test-,$(BACKENDS)) format prove bench clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -25,6 +25,9 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable ".[jax,torch,plots,dev]"
 	touch $@
+
+demo: $(VENV)/installed  ## Train a small model in a few minutes and see what it learned
+	$(VENV)/bin/python -m training.demo
 
 test: lint $(addprefix test-,$(BACKENDS))  ## Lint, import contract, and the suite on all three backends
 
@@ -45,6 +48,9 @@ prove: $(VENV)/installed  ## Every proof at full size; writes docs/evidence.md
 
 bench: $(BENCH_VENV)/installed  ## This package beside its peers; writes docs/benchmarks.md
 	$(BENCH_VENV)/bin/python -m benchmarks.train_step --write docs/benchmarks.md
+	$(BENCH_VENV)/bin/python -m benchmarks.decode --write docs/benchmarks.md
+	$(BENCH_VENV)/bin/python -m benchmarks.data --write docs/benchmarks.md
+	$(BENCH_VENV)/bin/python -m benchmarks.loss_memory --write docs/benchmarks.md
 
 $(BENCH_VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(BENCH_VENV)

@@ -7,7 +7,6 @@ can be read. `--write` puts the results into a document.
 import argparse
 import datetime
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.memory import peak_gib
 from benchmarks.page import machine, write_section
 
 WORDS_PER_LINE = (4, 28)
@@ -113,11 +113,6 @@ def open_dataset(folder: Path):
 
     tokenizer = kt.Tokenizer.load(folder / "tokenizer")
     return kt.data.parallel_dataset(folder / "source", folder / "target", tokenizer, BATCH_TOKENS, cache=folder / "cache")
-
-
-def peak_gib() -> float:
-    """Returns the most memory that this process has had, in GiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def report(results: list[dict], sizes: list[int]) -> str:

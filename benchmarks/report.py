@@ -2,11 +2,12 @@
 
 import datetime
 import platform
+from collections.abc import Iterable
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.contenders import CONTENDERS
+from benchmarks.contenders import CONTENDERS, Contender
 from benchmarks.page import machine, version_of
 from benchmarks.results import Result, ratio_to_best_peer
 from benchmarks.shapes import FLOPS_FORMULA, Shape
@@ -76,8 +77,8 @@ def markdown_section(measured: list[tuple[Shape, list[Result], float]], command:
     return "\n\n".join(parts)
 
 
-def versions() -> str:
+def versions(contenders: Iterable[Contender] = CONTENDERS.values()) -> str:
     """Lists Python and the contenders' packages that are installed, with their versions."""
-    packages = sorted({package for contender in CONTENDERS.values() for package in contender.packages})
+    packages = sorted({package for contender in contenders for package in contender.packages})
     found = [f"{package} {version}" for package in packages if (version := version_of(package))]
     return ", ".join([f"Python {platform.python_version()}", *found])

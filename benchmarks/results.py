@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 from benchmarks.contenders.matmul import REFERENCE_FLOPS
 from benchmarks.shapes import Shape, matmul_flops
-from benchmarks.worker_process import WorkerProcess
+from benchmarks.step_worker import StepWorker
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class Result:
         return asdict(self)
 
 
-def peak_flops_per_second(matmul_workers: list[WorkerProcess]) -> float:
+def peak_flops_per_second(matmul_workers: list[StepWorker]) -> float:
     """Returns the speed of the fastest plain matrix product that any worker saw."""
     return max(REFERENCE_FLOPS / min(all_seconds(worker)) for worker in matmul_workers)
 
 
-def result_of(worker: WorkerProcess, shape: Shape, peak: float) -> Result:
+def result_of(worker: StepWorker, shape: Shape, peak: float) -> Result:
     """Sums up the rounds of a worker."""
     best, median = min(all_seconds(worker)), statistics.median(all_seconds(worker))
     return Result(
@@ -57,7 +57,7 @@ def result_of(worker: WorkerProcess, shape: Shape, peak: float) -> Result:
     )
 
 
-def all_seconds(worker: WorkerProcess) -> list[float]:
+def all_seconds(worker: StepWorker) -> list[float]:
     """Returns the seconds of every step of every round."""
     return [seconds for steps in worker.rounds for seconds in steps]
 

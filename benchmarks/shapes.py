@@ -24,9 +24,13 @@ class Shape:
 
     def describe(self) -> str:
         """Says the shape in a line."""
+        return f"{self.describe_model()}, {self.batch_size} x {self.length} tokens a side"
+
+    def describe_model(self) -> str:
+        """Says the shape of the model in a line."""
         return (
             f"{self.num_layers}+{self.num_layers} layers, {self.model_dim} wide, {self.feed_forward_dim} feed-forward, "
-            f"{self.num_heads} heads, vocabulary {self.vocabulary_size}, {self.batch_size} x {self.length} tokens a side"
+            f"{self.num_heads} heads, vocabulary {self.vocabulary_size}"
         )
 
 

@@ -17,7 +17,7 @@ from benchmarks.page import machine, write_section
 from benchmarks.report import markdown_section, print_table, versions
 from benchmarks.results import Result, peak_flops_per_second, ratio_to_best_peer, result_of
 from benchmarks.shapes import SHAPES, Shape
-from benchmarks.worker_process import WorkerProcess
+from benchmarks.step_worker import StepWorker
 
 
 def main():
@@ -78,11 +78,11 @@ def measure(shape: Shape, contenders: list[Contender], options, console: Console
     return [result_of(worker, shape, peak) for worker in workers], peak
 
 
-def start_workers(contender: Contender, shape: Shape, threads: int, workers: list[WorkerProcess], console: Console):
+def start_workers(contender: Contender, shape: Shape, threads: int, workers: list[StepWorker], console: Console):
     """Appends a ready worker for each of the contender's modes."""
     for mode in contender.modes:
         console.print(f"{shape.name}: starting {contender.name}, {mode}")
-        workers.append(WorkerProcess(contender, mode, shape.name, threads))
+        workers.append(StepWorker(contender, mode, shape.name, threads))
 
 
 def as_json(measured: list[tuple[Shape, list[Result], float]]) -> dict:

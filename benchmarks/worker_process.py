@@ -10,34 +10,33 @@ from benchmarks.contenders import Contender
 
 
 class WorkerProcess:
-    """A contender in a subprocess, idle unless asked to run.
+    """A contender in a subprocess, idle unless asked to run. It says unasked that it is ready: read that first.
 
     Args:
         contender: Who runs.
         mode: One of the contender's modes.
         shape: Name of the model's shape.
         threads: Number of threads it may compute with.
+        worker: Module that is run, and told the contender's module, the mode and the shape.
     """
 
-    def __init__(self, contender: Contender, mode: str, shape: str, threads: int):
+    def __init__(self, contender: Contender, mode: str, shape: str, threads: int, worker: str):
         self.contender = contender
         self.mode = mode
-        self.rounds = []
         self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed in `stop`
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.worker", contender.module, mode, shape],
+            [sys.executable, "-m", worker, contender.module, mode, shape],
             env={**os.environ, **worker_environment(threads), **contender.environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,
             text=True,
         )
-        self.num_parameters = self.read_answer()["num_parameters"]
 
-    def run_round(self, seconds: float):
-        """Lets the contender train for about this long, at least one step, and notes the time of each step."""
-        print(seconds, file=self.process.stdin, flush=True)
-        self.rounds.append(self.read_answer()["seconds"])
+    def ask(self, question) -> dict:
+        """Sends a line of JSON and waits for the answer."""
+        print(json.dumps(question), file=self.process.stdin, flush=True)
+        return self.read_answer()
 
     def read_answer(self) -> dict:
         """Waits for a line of JSON; raises a `RuntimeError` with the end of its log if the worker died."""

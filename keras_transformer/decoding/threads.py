@@ -35,7 +35,8 @@ def num_parts() -> int:
     threads = tf.config.threading.get_intra_op_parallelism_threads() or int(os.environ.get("TF_NUM_INTRAOP_THREADS") or 0)
     if threads != 1 or tf.config.list_physical_devices("GPU"):
         return 1
-    return tf.config.threading.get_inter_op_parallelism_threads() or os.cpu_count() or 1
+    parts = tf.config.threading.get_inter_op_parallelism_threads() or int(os.environ.get("TF_NUM_INTEROP_THREADS") or 0)
+    return parts or os.cpu_count() or 1
 
 
 def in_parts(run, count: int):

@@ -1,0 +1,30 @@
+"""What the page says about how decoding is measured."""
+
+from benchmarks.decoding.jobs import FEWEST_SENTENCES, LIMIT, LONGEST, SHORTEST, SOURCE_LENGTH
+
+NOTES = f"""\
+A run takes ids (CTranslate2: tokens) and returns ids. Every contender has a process of its own and the same number of threads;
+for each job they take turns in several rounds, so that all see the same noise. Speed is output tokens a second, ends included,
+in the fastest run, and in the median run. Ours divides a batch among the threads, with one thread for an operation. The
+reference is CTranslate2 in float32 with all threads on a batch; "batch split" is the same, with a thread for each part. Our
+graph, CTranslate2 and Marian have the same weights; "same ids" is the share of sentences for which a contender's translation is
+that of the reference, id for id.
+
+*{SOURCE_LENGTH} tokens*: sources of {SOURCE_LENGTH} tokens and {SOURCE_LENGTH} steps for every translation. The end is
+suppressed. Ours forces it as the last token, and its log-probability may put another hypothesis of a beam first; the others are
+cut there.
+
+*Realistic lengths*: sources of {SHORTEST} to {LONGEST} tokens, and translations of {SHORTEST} to {LONGEST}, at most 8 away from
+their source (uniform, drawn once; batches of 1 are {FEWEST_SENTENCES} sentences, one after the other). The model itself ends
+each translation at its drawn length: its weights are random but for a few dimensions by which every source word says how long
+the translation is to be, and which make the end certain at that place and impossible before (`benchmarks/decoding/weights.py`).
+So nobody is told a length, every hypothesis of a sentence ends at the same step, and all stopping rules (ours: until no better
+hypothesis is possible; CTranslate2 and Marian: at as many ends as there are beams) stop there. The limit, {LIMIT} tokens, is
+never reached. "Mean tokens" are what each contender really wrote for a sentence, "steps" the longest translation of a batch.
+
+keras-hub has no such model: its BART of the same shape has two normalizations more, GELU and weights of its own. It goes on
+until the last sentence of a batch has ended, and takes part at equal lengths and in batches of at most 32, to save time. Its
+beam search has neither finished hypotheses nor a length penalty: it does less than the others.
+
+Memory is the most that a process had up to the job, starting with small batches, with its libraries, weights and compiled
+programs. A job whose first run takes very long is not repeated."""
