@@ -29,13 +29,23 @@ def pytest_addoption(parser):
 # Tests of what does not depend on the backend run on one of them.
 ON_ONE_BACKEND = "torch"
 SAME_ON_EVERY_BACKEND = (
+    "tests/benchmarks/",
     "tests/bridges/test_ctranslate2.py",
     "tests/data/corpora/",
     "tests/data/test_plan.py",
     "tests/data/test_reading.py",
     "tests/data/test_store.py",
     "tests/text/",
+    "tests/training/test_commands.py",
+    "tests/training/test_curves.py",
     "tests/training/test_data.py",
+    "tests/training/test_page.py",
+    "tests/training/test_prepare_wmt14.py",
+    "tests/training/test_recipe.py",
+    "tests/training/test_report.py",
+    "tests/training/test_run_folder.py",
+    "tests/training/test_run_log.py",
+    "tests/training/test_scores.py",
 )
 
 

@@ -1,7 +1,8 @@
-"""The pairs that a recipe or a command line names, and a tokenizer for them."""
+"""The pairs that a recipe or a command line names, a tokenizer for them, and their batches."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 
 import keras_transformer as kt
@@ -12,8 +13,8 @@ from training.recipe_tables import DataTable, TokenizerTable
 
 
 @dataclass(frozen=True)
-class TrainingPairs:
-    """Pairs to train on, as `parallel_dataset` takes them.
+class SplitPairs:
+    """The pairs of a split, as `parallel_dataset` takes them.
 
     Args:
         name: What to call them.
@@ -25,49 +26,117 @@ class TrainingPairs:
     source: list[Path] | kt.data.Pairs
     target: list[Path] | None = None
 
+    def side(self, side: str) -> Iterator[str]:
+        """Yields all sentences of the `"source"` or the `"target"`."""
+        for chunk in PairReader(self.source, self.target).chunks():
+            yield from getattr(chunk, side)
+
     def lines(self) -> Iterator[str]:
         """Yields all sentences, those of the source first."""
-        for side in ("source", "target"):
-            for chunk in PairReader(self.source, self.target).chunks():
-                yield from getattr(chunk, side)
+        return chain(self.side("source"), self.side("target"))
+
+    def pairs(self, most: int | None = None) -> kt.data.Pairs:
+        """Reads the pairs, or the first of them, into memory."""
+        return kt.data.Pairs(*(list(islice(self.side(side), most)) for side in ("source", "target")))
+
+
+@dataclass(frozen=True)
+class Splits:
+    """All that a recipe's table `[data]` names.
+
+    Args:
+        train: The pairs to train on.
+        validation: The pairs to watch training with, if there are any.
+        tests: The pairs for the final measurement, by name.
+        corpus: The built-in corpus that they are from, if they are.
+    """
+
+    train: SplitPairs
+    validation: SplitPairs | None
+    tests: dict[str, SplitPairs]
+    corpus: kt.data.Corpus | None = None
 
 
 def check_numbers(table: DataTable):
     """Raises a `ValueError` for numbers that cannot be meant, before hours are spent on a corpus."""
-    check_options(table.batch_tokens, table.num_shapes, seed=0, shard=(0, 1))
+    check_options(table.batch_tokens, table.num_shapes, seed=0, shard=(0, 1), batches_per_update=1)
     Filters(table.max_length, table.max_ratio)
 
 
-def training_pairs(table: DataTable) -> TrainingPairs:
+def find_splits(table: DataTable) -> Splits:
     """Finds the pairs that a recipe's table `[data]` names.
 
     Args:
         table: The table.
 
     Returns:
-        Files, which are not opened yet, or the training split of a built-in corpus.
+        Files, which are not opened yet, or the splits of a built-in corpus.
     """
     if table.corpus is not None:
-        options = {} if table.directory is None else {"directory": table.directory}
-        return TrainingPairs(f"{table.corpus} (train)", getattr(kt.data, table.corpus)(**options).train)
-    files = [*table.train_source, *(table.train_target or ())]
-    target = None if table.train_target is None else list(table.train_target)
-    return TrainingPairs(", ".join(map(str, files)), list(table.train_source), target)
+        return corpus_splits(table)
+    found = {split: file_split(table, split) for split in ("train", "validation", "test")}
+    tests = {} if found["test"] is None else {"test": found["test"]}
+    return Splits(limited(found["train"], table.max_pairs), found["validation"], tests)
 
 
-def train_tokenizer(pairs: TrainingPairs, table: TokenizerTable) -> kt.Tokenizer:
-    """Trains one vocabulary for both sides, as a recipe's table `[tokenizer]` says."""
-    return kt.Tokenizer.train(pairs.lines(), table.vocabulary_size, model=table.model, normalization=table.normalization)
+def corpus_splits(table: DataTable) -> Splits:
+    """Makes or reads a built-in corpus."""
+    options = {
+        "multi30k": {"directory": table.folder, "language": table.language, "text": table.text},
+        "pronouns": {} if table.max_pairs is None else {"num_train": table.max_pairs},  # So that every word is among them.
+        "reverse": {},
+    }
+    corpus = getattr(kt.data, table.corpus)(**options[table.corpus])
+    found = {name: SplitPairs(f"{table.corpus} ({name})", pairs) for name, pairs in corpus.splits.items()}
+    tests = {name: pairs for name, pairs in found.items() if name.startswith("test")}
+    return Splits(limited(found["train"], table.max_pairs), found.get("validation"), tests, corpus)
 
 
-def make_dataset(pairs: TrainingPairs, tokenizer, table: DataTable) -> kt.data.ParallelDataset:
-    """Makes the batches of pairs, as a recipe's table `[data]` says."""
-    return kt.data.parallel_dataset(
-        pairs.source,
-        pairs.target,
-        tokenizer,
-        table.batch_tokens,
-        num_shapes=table.num_shapes,
-        max_length=table.max_length,
-        max_ratio=table.max_ratio,
-    )
+def file_split(table: DataTable, split: str) -> SplitPairs | None:
+    """Returns the files of a split, if there are any."""
+    source, target = table.files(split)
+    if source is None:
+        return None
+    name = ", ".join(str(file) for file in [*source, *(target or ())])
+    return SplitPairs(name, list(source), None if target is None else list(target))
+
+
+def limited(pairs: SplitPairs, most: int | None) -> SplitPairs:
+    """Returns the first pairs of a split."""
+    is_whole = most is None or (isinstance(pairs.source, kt.data.Pairs) and len(pairs.source) <= most)
+    return pairs if is_whole else SplitPairs(f"{pairs.name}, the first {most:,}", pairs.pairs(most))
+
+
+def make_tokenizer(pairs: SplitPairs, table: TokenizerTable) -> kt.Tokenizer | kt.TokenizerPair:
+    """Loads or trains a vocabulary, or one for each language, as a recipe's table `[tokenizer]` says."""
+    if table.file is not None:
+        return kt.load_tokenizer(table.file)
+    if table.shared:
+        return train_tokenizer(pairs.lines(), table)
+    return kt.TokenizerPair(*(train_tokenizer(pairs.side(side), table) for side in ("source", "target")))
+
+
+def train_tokenizer(lines: Iterator[str], table: TokenizerTable) -> kt.Tokenizer:
+    """Trains a vocabulary on lines."""
+    return kt.Tokenizer.train(lines, table.vocabulary_size, model=table.model, normalization=table.normalization)
+
+
+def make_dataset(pairs: SplitPairs, tokenizer, table: DataTable, **options) -> kt.data.ParallelDataset:
+    """Makes the batches of pairs, as a recipe's table `[data]` says.
+
+    Args:
+        pairs: The pairs.
+        tokenizer: What cuts them.
+        table: The table.
+        **options: Arguments of `parallel_dataset` that count more than the table.
+
+    Returns:
+        The dataset.
+    """
+    said = {
+        "batch_tokens": table.batch_tokens,
+        "num_shapes": table.num_shapes,
+        "max_length": table.max_length,
+        "max_ratio": table.max_ratio,
+    }
+    return kt.data.parallel_dataset(pairs.source, pairs.target, tokenizer, **{**said, **options})

@@ -7,23 +7,16 @@ fill batches. Saves a plot of the lengths and of the shapes that batches are pad
 import argparse
 import importlib.util
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
 from rich.console import Console
 
-from training.recipe_tables import (
-    CORPORA,
-    DataTable,
-    TokenizerTable,
-    did_you_mean,
-    has_columns,
-    read_table,
-)
-
-PIPE_WIDTH = 160
+from training.command import load_backend, make_console, run_command
+from training.recipe import read_table
+from training.recipe_tables import CORPORA, DataTable, TokenizerTable, has_columns
+from training.recipe_values import did_you_mean
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,15 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: 0, or 2 if something is wrong with what was given.
     """
     options = parse_arguments(argv)
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = show_warning
-        try:
-            run(options)
-        except (ValueError, OSError) as error:
-            print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-            return 2
-    return 0
+    return run_command(lambda: run(options))
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -61,9 +46,9 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="FILES_OR_RECIPE",
         help=f"two text files, source and target (.gz too); a .tsv file; a recipe (.toml); or a corpus: {', '.join(CORPORA)}",
     )
-    parser.add_argument("--directory", type=Path, metavar="FOLDER", help="where the files of multi30k lie")
+    parser.add_argument("--folder", type=Path, metavar="FOLDER", help="where the files of multi30k lie")
     vocabulary = parser.add_mutually_exclusive_group()
-    vocabulary.add_argument("--tokenizer", type=Path, metavar="FILE", default=None, help="use this instead of training one")
+    vocabulary.add_argument("--tokenizer", type=Path, metavar="FILE", dest="file", help="use this instead of training one")
     vocabulary.add_argument("--vocabulary-size", type=int, metavar="N", help="size of the vocabulary that is trained (8000)")
     parser.add_argument("--batch-tokens", type=int, metavar="N", help="most positions of a batch on either side (4096)")
     parser.add_argument("--num-shapes", type=limit(int, "an integer"), metavar="N", help="shapes of batches, or none (16)")
@@ -90,17 +75,18 @@ def limit(convert: type, kind: str) -> Callable[[str], int | float | None]:
 
 def run(options: argparse.Namespace):
     """Does what the command line asks for."""
-    # Imported only now: they bring Keras and a backend with them, for which `--help` need not wait.
-    import keras_transformer as kt
-    from training.corpora import check_numbers, make_dataset, train_tokenizer, training_pairs
+    load_backend()  # Only now: `--help` need not wait for it.
+    from training.corpora import check_numbers, find_splits, make_dataset, make_tokenizer
     from training.data_tables import print_samples, print_statistics
 
+    if hasattr(options, "vocabulary_size"):
+        options.file = None  # It counts more than a tokenizer that the recipe names.
     data, vocabulary = (overridden(table, options) for table in tables_of(options.data))
     check_numbers(data)
     if options.samples < 0:
         raise ValueError(f"`--samples` must not be negative. Received: {options.samples}")
-    pairs = training_pairs(data)
-    tokenizer = train_tokenizer(pairs, vocabulary) if options.tokenizer is None else kt.load_tokenizer(options.tokenizer)
+    pairs = find_splits(data).train
+    tokenizer = make_tokenizer(pairs, vocabulary)
     dataset = make_dataset(pairs, tokenizer, data)
     console = make_console()
     print_statistics(dataset, pairs.name, console)
@@ -133,12 +119,6 @@ def overridden(table, options: argparse.Namespace):
     return replace(table, **given)
 
 
-def make_console() -> Console:
-    """Makes the console of the tables: as wide as the terminal, or wide enough for every table where there is none."""
-    console = Console()
-    return console if console.is_terminal else Console(width=PIPE_WIDTH)
-
-
 def save_plot(dataset, title: str, path: Path, console: Console):
     """Saves the plot, or says what it takes."""
     if importlib.util.find_spec("matplotlib") is None:
@@ -149,11 +129,6 @@ def save_plot(dataset, title: str, path: Path, console: Console):
     path.parent.mkdir(parents=True, exist_ok=True)
     draw(dataset, title).savefig(path)
     console.print(f"Plot: {path}", markup=False, highlight=False, soft_wrap=True)
-
-
-def show_warning(message, category, filename, lineno, file=None, line=None):
-    """Shows a warning as a line for people."""
-    print(f"warning: {message}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -100,11 +100,11 @@ def print_samples(dataset: ParallelDataset, count: int, console: Console):
         console.print()
 
 
-def print_table(console: Console, heads: list[str], rows: list[list[str]]):
-    """Prints a table: its first column is words, the others are numbers."""
+def print_table(console: Console, heads: list[str], rows: list[list[str]], justify: list[str] | None = None):
+    """Prints a table: its first column is words, the others are numbers, unless `justify` says otherwise."""
     table = Table(box=box.SIMPLE_HEAD if console.is_terminal else None, pad_edge=False)
     for number, head in enumerate(heads):
-        table.add_column(head, justify="right" if number else "left")
+        table.add_column(head, justify=justify[number] if justify else "right" if number else "left")
     for row in rows:
         table.add_row(*map(Text, row))
     console.print(table)

@@ -1,88 +1,36 @@
-"""The tables of a recipe: what each may say, read from a TOML file and checked.
+"""The tables of a recipe: what each may say.
 
-A table is a dataclass whose fields are its keys. TOML has no word for nothing: where a limit can be absent, a recipe says
-`"none"`.
+A table is a dataclass whose fields are its keys; a field notes how its value is read. `training.recipe` reads whole recipes.
 """
 
-import difflib
 import os
-import tomllib
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
+
+from training.recipe_values import (
+    count,
+    integer,
+    integers,
+    number,
+    one_of,
+    or_none,
+    path,
+    paths,
+    positive,
+    share,
+    switch,
+    text,
+)
 
 CORPORA = ("multi30k", "pronouns", "reverse")
 COLUMN_SUFFIXES = (".tsv", ".tsv.gz")
-
-Table = TypeVar("Table")
-
-
-# What a value may be. Each of these takes a value from a recipe and returns it, or says what it should have been.
+SPLITS = ("train", "validation", "test")
 
 
-def integer(value: Any) -> int:
-    """Takes an integer."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError("expected an integer")
-    return value
-
-
-def number(value: Any) -> int | float:
-    """Takes a number."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise ValueError("expected a number")
-    return value
-
-
-def text(value: Any) -> str:
-    """Takes a string."""
-    if not isinstance(value, str):
-        raise ValueError("expected a string")
-    return value
-
-
-def path(value: Any) -> Path:
-    """Takes a path."""
-    return Path(text(value)).expanduser()
-
-
-def paths(value: Any) -> tuple[Path, ...]:
-    """Takes a path, or a list of them."""
-    values = [value] if isinstance(value, str) else value
-    if not isinstance(values, list) or not values or not all(isinstance(one, str) for one in values):
-        raise ValueError("expected a path, or a list of paths")
-    return tuple(path(one) for one in values)
-
-
-def corpus_name(value: Any) -> str:
-    """Takes the name of a built-in corpus."""
-    if value not in CORPORA:
-        names = ", ".join(f'"{name}"' for name in CORPORA)
-        raise ValueError(f"expected one of {names}{did_you_mean(value, CORPORA)}")
-    return value
-
-
-def or_none(read: Callable) -> Callable:
-    """Makes a reader that takes `"none"` as well."""
-
-    def read_or_none(value: Any):
-        if isinstance(value, str) and value.lower() == "none":
-            return None
-        try:
-            return read(value)
-        except ValueError as error:
-            raise ValueError(f'{error}, or "none"') from error
-
-    return read_or_none
-
-
-def read_with(read: Callable) -> dict:
-    """Notes on a field of a table how its value is read."""
-    return {"read": read}
-
-
-# The tables.
+def key(read, default: Any = None):
+    """Declares a key of a table: how its value is read, and what it is if a recipe does not say."""
+    return field(default=default, metadata={"read": read})
 
 
 @dataclass(frozen=True)
@@ -92,19 +40,32 @@ class DataTable:
     Args:
         train_source: Files of source sentences, or, without `train_target`, `.tsv` files of both.
         train_target: Files of their translations, as many and in the same order.
-        corpus: A built-in corpus in place of files.
-        directory: The folder that holds the corpus, for `"multi30k"`.
+        corpus: A built-in corpus in place of files. Its splits are those of `keras_transformer.data`.
+        folder: Where the files of all splits are, or those of the corpus `"multi30k"`, which is downloaded otherwise.
+        language, text: Target language and kind of text of `"multi30k"`.
+        validation_source, validation_target: Files to watch training with.
+        test_source, test_target: Files for the final measurement.
+        max_pairs: Trains on the first pairs only.
         batch_tokens, num_shapes, max_length, max_ratio: As in `keras_transformer.data.parallel_dataset`.
+        subword_sampling: Alpha of the sampling that cuts each sentence anew in every epoch.
     """
 
-    train_source: tuple[Path, ...] | None = field(default=None, metadata=read_with(paths))
-    train_target: tuple[Path, ...] | None = field(default=None, metadata=read_with(paths))
-    corpus: str | None = field(default=None, metadata=read_with(corpus_name))
-    directory: Path | None = field(default=None, metadata=read_with(path))
-    batch_tokens: int = field(default=4096, metadata=read_with(integer))
-    num_shapes: int | None = field(default=16, metadata=read_with(or_none(integer)))
-    max_length: int | None = field(default=256, metadata=read_with(or_none(integer)))
-    max_ratio: float | None = field(default=4.0, metadata=read_with(or_none(number)))
+    train_source: tuple[Path, ...] | None = key(paths)
+    train_target: tuple[Path, ...] | None = key(paths)
+    corpus: str | None = key(one_of(*CORPORA))
+    folder: Path | None = field(default=None, metadata={"read": or_none(path)})
+    language: str = key(one_of("de", "fr"), "de")
+    text: str = key(one_of("raw", "tok"), "raw")
+    validation_source: tuple[Path, ...] | None = key(paths)
+    validation_target: tuple[Path, ...] | None = key(paths)
+    test_source: tuple[Path, ...] | None = key(paths)
+    test_target: tuple[Path, ...] | None = key(paths)
+    max_pairs: int | None = key(or_none(positive(integer)))
+    batch_tokens: int = key(integer, 4096)
+    num_shapes: int | None = key(or_none(integer), 16)
+    max_length: int | None = key(or_none(integer), 256)
+    max_ratio: float | None = key(or_none(number), 4.0)
+    subword_sampling: float | None = key(or_none(positive(number)))
 
     def __post_init__(self):
         if (self.corpus is None) == (self.train_source is None):
@@ -112,113 +73,183 @@ class DataTable:
                 f"Name either files (`train_source` and `train_target`) or a built-in `corpus`. "
                 f"Received: {'neither' if self.corpus is None else 'both'}"
             )
-        if self.corpus is not None and self.train_target is not None:
-            raise ValueError(f"`train_target` belongs to files, not to a built-in corpus. Received: corpus={self.corpus!r}")
-        if self.corpus is None and self.train_target is None and not all(map(has_columns, self.train_source)):
+        for split in SPLITS:
+            self._check_files(split)
+        if self.corpus is not None and self.corpus != "multi30k" and self.folder is not None:
             raise ValueError(
-                f"`train_target` is missing: only {' and '.join(COLUMN_SUFFIXES)} files hold source and target together. "
-                f"Received: train_source={[str(file) for file in self.train_source]}"
+                "Only files and the corpus 'multi30k' are read from a folder; leave `folder` away. "
+                f"Received: folder={self.folder}"
             )
-        if self.directory is not None and self.corpus != "multi30k":
+
+    def _check_files(self, split: str):
+        source, target = self.files(split)
+        if self.corpus is not None and (source or target):
+            name = f"{split}_target" if target else f"{split}_source"
+            raise ValueError(f"`{name}` belongs to files, not to a built-in corpus. Received: corpus={self.corpus!r}")
+        if source is None and target is not None:
+            raise ValueError(f"`{split}_source` is missing. Received: {split}_target={[str(file) for file in target]}")
+        if source is not None and target is None and not all(map(has_columns, source)):
             raise ValueError(
-                "Only the corpus 'multi30k' is read from a folder; leave `directory` away. "
-                f"Received: directory={self.directory}"
+                f"`{split}_target` is missing: only {' and '.join(COLUMN_SUFFIXES)} files hold source and target together. "
+                f"Received: {split}_source={[str(file) for file in source]}"
             )
+
+    def files(self, split: str) -> tuple[tuple[Path, ...] | None, tuple[Path, ...] | None]:
+        """Returns the files of a split, source and target, in their folder."""
+        sides = (getattr(self, f"{split}_{side}") for side in ("source", "target"))
+        return tuple(files if files is None else tuple((self.folder or Path()) / file for file in files) for files in sides)
 
 
 @dataclass(frozen=True)
 class TokenizerTable:
-    """The table `[tokenizer]`: the vocabulary that is trained on the corpus, one for both languages.
+    """The table `[tokenizer]`: the vocabulary.
 
     Args:
-        vocabulary_size, model, normalization: As in `keras_transformer.Tokenizer.train`.
+        vocabulary_size, model, normalization: As in `keras_transformer.Tokenizer.train`, which trains on both languages.
+        shared: Whether both languages have one vocabulary. Otherwise each has one of this size.
+        file: A tokenizer to use instead of training one.
     """
 
-    vocabulary_size: int = field(default=8000, metadata=read_with(integer))
-    model: str = field(default="bpe", metadata=read_with(text))
-    normalization: str = field(default="nfc", metadata=read_with(text))
+    vocabulary_size: int = key(integer, 8000)
+    model: str = key(text, "bpe")
+    normalization: str = key(text, "nfc")
+    shared: bool = key(switch, True)
+    file: Path | None = field(default=None, metadata={"read": or_none(path)})
+
+
+@dataclass(frozen=True)
+class ModelTable:
+    """The table `[model]`: the shape of the Transformer.
+
+    Args:
+        preset: A named shape.
+        model_dim, ...: Fields of `keras_transformer.TransformerConfig`; what is not said is as in the preset.
+    """
+
+    preset: str = key(one_of("tiny", "small", "base", "big"), "base")
+    model_dim: int | None = key(integer)
+    feed_forward_dim: int | tuple[int, int] | None = key(integers)
+    num_heads: int | tuple[int, int] | None = key(integers)
+    num_encoder_layers: int | None = key(integer)
+    num_decoder_layers: int | None = key(integer)
+    norm: str | None = key(text)
+    positions: str | None = key(text)
+    max_length: int | None = key(integer)
+    activation: str | None = key(text)
+    use_bias: bool | None = key(switch)
+    output_bias: bool | None = key(switch)
+    tie: str | None = key(text)
+    embedding_scale: bool | None = key(switch)
+    layer_norm_epsilon: float | None = key(number)
+    dropout: float | None = key(number)
+    attention_dropout: float | None = key(number)
+    activation_dropout: float | None = key(number)
+
+    def overrides(self) -> dict[str, Any]:
+        """Returns what the recipe says beyond the preset."""
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "preset"}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class OptimizationTable:
+    """The table `[optimization]`: how the weights are found. An update is one step of the optimizer.
+
+    Args:
+        epochs, max_updates: When training ends; with both, at whichever is reached first.
+        tokens_per_update: At least as many target positions go into an update, from several batches if need be.
+        schedule: `"paper"`, `factor * M^-0.5 * min(s^-0.5, s * warmup_updates^-1.5)`, or `"inverse_sqrt"`, which rises to
+            `peak_rate` and falls with the root of the updates.
+        peak_rate, factor: See `schedule`.
+        warmup_updates: How long the rate rises.
+        label_smoothing: Share of the probability that is spread over the vocabulary.
+        clip_norm: The largest norm of all gradients together.
+        ema_momentum: Keeps an exponential average of the weights and ends with it.
+        average_checkpoints: Ends with the mean of the weights at the last n moments.
+        average_every_updates: These moments; without it, the ends of epochs.
+        checkpoint_every_updates: Writes a checkpoint within epochs, too, and not only at their ends.
+        keep_checkpoints: How many checkpoints stay on the disk.
+        dtype: The dtype policy: `"float32"`, `"mixed_bfloat16"` or `"mixed_float16"`.
+        xla: Whether TensorFlow compiles each shape of batches. JAX always does, torch never.
+        seed: Decides weights, dropout and the order of the data.
+    """
+
+    epochs: int | None = key(or_none(positive(integer)))
+    max_updates: int | None = key(or_none(positive(integer)))
+    tokens_per_update: int | None = key(or_none(positive(integer)))
+    schedule: str = key(one_of("paper", "inverse_sqrt"), "paper")
+    factor: float = key(positive(number), 1.0)
+    peak_rate: float | None = key(or_none(positive(number)))
+    warmup_updates: int = key(positive(integer), 4000)
+    label_smoothing: float = key(share, 0.1)
+    clip_norm: float | None = key(or_none(positive(number)))
+    ema_momentum: float | None = key(or_none(share))
+    average_checkpoints: int = key(positive(integer), 5)
+    average_every_updates: int | None = key(or_none(positive(integer)))
+    checkpoint_every_updates: int | None = key(or_none(positive(integer)))
+    keep_checkpoints: int = key(positive(integer), 2)
+    dtype: str = key(one_of("float32", "mixed_bfloat16", "mixed_float16"), "float32")
+    xla: bool = key(switch, False)
+    seed: int = key(count, 0)
+
+    def __post_init__(self):
+        if self.epochs is None and self.max_updates is None:
+            raise ValueError("Say when training ends: `epochs`, `max_updates`, or both. Received: neither")
+        if self.schedule == "inverse_sqrt" and self.peak_rate is None:
+            raise ValueError('The schedule "inverse_sqrt" needs a `peak_rate`, such as 0.0005. Received: no `peak_rate`')
+        if self.schedule == "paper" and self.peak_rate is not None:
+            raise ValueError(
+                'The schedule "paper" follows from the width of the model; scale it with `factor`, or choose "inverse_sqrt". '
+                f"Received: peak_rate={self.peak_rate}"
+            )
+        if self.ema_momentum is not None and self.average_checkpoints > 1:
+            raise ValueError(
+                "Choose one average of the weights: `ema_momentum`, with `average_checkpoints = 1`, or `average_checkpoints`. "
+                f"Received: ema_momentum={self.ema_momentum}, average_checkpoints={self.average_checkpoints}"
+            )
+
+
+@dataclass(frozen=True)
+class EvaluationTable:
+    """The table `[evaluation]`: how translations are made and measured, during training and after it.
+
+    Args:
+        every_epochs: After how many epochs validation sentences are translated.
+        max_sentences: How many of them.
+        num_samples: How many are shown.
+        beam_size, length_penalty, penalty: As in `keras_transformer.SearchOptions`.
+        lowercase, tokenize: How sacrebleu compares.
+        batch_tokens: Most positions of a batch, in validation and in translation.
+        early_stopping: What to watch, such as `"val_bleu"` or `"val_loss"`.
+        patience: After how many measurements without improvement training ends.
+        tensorboard: Whether to write logs for TensorBoard.
+    """
+
+    every_epochs: int = key(positive(integer), 1)
+    max_sentences: int | None = key(or_none(positive(integer)))
+    num_samples: int = key(count, 3)
+    beam_size: int = key(positive(integer), 4)
+    length_penalty: float = key(number, 0.6)
+    penalty: str = key(one_of("google", "power"), "google")
+    lowercase: bool = key(switch, False)
+    tokenize: str = key(text, "13a")
+    batch_tokens: int = key(positive(integer), 2048)
+    early_stopping: str | None = key(or_none(text))
+    patience: int = key(positive(integer), 5)
+    tensorboard: bool = key(switch, False)
+
+
+@dataclass(frozen=True)
+class ExportTable:
+    """The table `[export]`: what else is made of the finished model.
+
+    Args:
+        saved_model: Whether to export a SavedModel for TensorFlow Serving.
+    """
+
+    saved_model: bool = key(switch, False)
 
 
 def has_columns(file: str | os.PathLike) -> bool:
     """Tells by its name whether a file holds source and target in two columns."""
     return str(file).endswith(COLUMN_SUFFIXES)
-
-
-# Reading.
-
-
-def read_recipe(recipe: str | os.PathLike) -> dict:
-    """Reads a TOML file.
-
-    Args:
-        recipe: The file.
-
-    Returns:
-        Its tables, unchecked.
-    """
-    recipe = Path(recipe)
-    if not recipe.is_file():
-        raise FileNotFoundError(f"There is no such recipe: {recipe} (from {Path.cwd()})")
-    try:
-        return tomllib.loads(recipe.read_text(encoding="utf8"))
-    except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError are both of this kind.
-        raise ValueError(f"{recipe} is not valid TOML: {error}") from error
-
-
-def read_table(recipe: str | os.PathLike, name: str, kind: type[Table]) -> Table:
-    """Reads one table of a recipe.
-
-    Args:
-        recipe: The file.
-        name: Name of the table.
-        kind: Its dataclass, whose fields say how they are read. A table that is not there has its defaults.
-
-    Returns:
-        An instance of `kind`. Its paths are relative to the recipe's folder no more.
-
-    Example:
-
-    >>> import tempfile
-    >>> recipe = Path(tempfile.mkdtemp(), "small.toml")
-    >>> _ = recipe.write_text("[tokenizer]\\nvocabulary_size = 500")
-    >>> read_table(recipe, "tokenizer", TokenizerTable)
-    TokenizerTable(vocabulary_size=500, model='bpe', normalization='nfc')
-    """
-    values = read_recipe(recipe).get(name, {})
-    try:
-        if not isinstance(values, dict):
-            raise ValueError(f"expected a table. Received: {name} = {values!r}")
-        check_keys(values, [key.name for key in fields(kind)])
-        read = {key.name: read_value(key, values[key.name]) for key in fields(kind) if key.name in values}
-        return kind(**{key: located(value, Path(recipe).parent) for key, value in read.items()})
-    except ValueError as error:
-        raise ValueError(f"{recipe}, table [{name}]: {error}") from error
-
-
-def check_keys(values: Iterable[str], known: list[str]):
-    """Raises a `ValueError` for the first key that a table does not have, with the one that may have been meant."""
-    for key in values:
-        if key not in known:
-            hint = did_you_mean(key, known) or f". There are {', '.join(known)}"
-            raise ValueError(f"there is no key `{key}`{hint}")
-
-
-def read_value(key, value: Any) -> Any:
-    """Reads the value of a key with the reader of its declaration."""
-    try:
-        return key.metadata["read"](value)
-    except ValueError as error:
-        raise ValueError(f"`{key.name}`: {error}. Received: {key.name} = {value!r}") from error
-
-
-def located(value: Any, folder: Path) -> Any:
-    """Returns paths as seen from a folder, and any other value as it is."""
-    if isinstance(value, tuple):
-        return tuple(located(one, folder) for one in value)
-    return folder / value if isinstance(value, Path) else value
-
-
-def did_you_mean(word: Any, known: Iterable[str]) -> str:
-    """Asks about the nearest of the known words, if one is near."""
-    near = difflib.get_close_matches(str(word), known, n=1)
-    return f". Did you mean `{near[0]}`?" if near else ""

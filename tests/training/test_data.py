@@ -156,7 +156,7 @@ class TestInputs:
         (folder / "raw").mkdir()
         (folder / "train.en").rename("raw/train.en")
         (folder / "train.de").rename("raw/train.de")
-        out = show("multi30k", "--directory", "raw", *files[2:])
+        out = show("multi30k", "--folder", "raw", *files[2:])
         assert figures(out, "read") == ["43"]
 
     def test_a_vocabulary_too_large_is_a_line_of_warning(self, files, capsys):
@@ -197,7 +197,7 @@ class TestRecipe:
         assert figures(show(path), "read") == ["86"]
 
     def test_a_corpus_and_its_folder(self, recipe, folder, show):
-        path = recipe('corpus = "multi30k"\ndirectory = ".."\nmax_length = 30')
+        path = recipe('corpus = "multi30k"\nfolder = ".."\nmax_length = 30')
         assert figures(show(path), "kept") == ["40", "93.0%"]
 
     def test_tokenizer_options(self, recipe, show):
@@ -222,7 +222,7 @@ class TestRecipe:
                 "or a built-in `corpus`. Received: both",
             ),
             ("max_ratio = 0.5", "", "`max_ratio` must be at least 1"),
-            ("directory = 'x'", "", "Only the corpus 'multi30k' is read from a folder"),
+            ("test_target = 'x'", "", "`test_source` is missing"),
             ("", "model = 'word'", '`model` must be "bpe" or "unigram"'),
             ("", "model = 3", "`model`: expected a string"),
             ("x = ", "", "small.toml is not valid TOML"),
@@ -259,8 +259,8 @@ class TestBadInput:
             (["pronoun"], "Received: pronoun. Did you mean `pronouns`?"),
             (["a.tsv", "b.tsv"], "Received: a.tsv b.tsv"),
             (["a", "b", "c"], "Received: a b c"),
-            (["reverse", "--directory", "x"], "Only the corpus 'multi30k'"),
-            (["multi30k", "--directory", "x"], "There is no folder x"),
+            (["reverse", "--folder", "x"], "Only files and the corpus 'multi30k' are read from a folder"),
+            (["multi30k", "--folder", "x"], "There is no folder x"),
             (["reverse", "--tokenizer", "no.model"], "There is no tokenizer at no.model"),
             (["reverse", "--vocabulary-size", "100"], "The vocabulary is too small"),
             (["reverse", "--batch-tokens", "0"], "`batch_tokens` must be a positive integer"),

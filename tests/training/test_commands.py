@@ -1,0 +1,241 @@
+"""The commands around a run: what they print, what they take, what they complain about."""
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import keras_transformer as kt
+from keras_transformer.callbacks import average_weights
+from training import average, evaluate, train, trainer, translate
+from training.scores import corpus_scores
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, write_files):
+    """A folder with files and a finished run."""
+    folder = tmp_path_factory.mktemp("finished")
+    recipe = write_files(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("KERAS_TRANSFORMER_CACHE", str(folder / "cache"))
+        assert train.main([str(recipe), "--output", "run", "--set", "every_epochs=1"]) == 0
+    return folder
+
+
+@pytest.fixture
+def folder(finished, monkeypatch):
+    monkeypatch.chdir(finished)
+    return finished
+
+
+@pytest.fixture
+def ask(capsys):
+    """Runs a command and returns what it prints."""
+
+    def ask(main, *words):
+        capsys.readouterr()
+        assert main([*map(str, words)]) == 0
+        return capsys.readouterr().out
+
+    return ask
+
+
+@pytest.fixture
+def complaint(capsys):
+    """Runs a command on something wrong and returns what it says."""
+
+    def complaint(main, *words):
+        capsys.readouterr()
+        assert main([*map(str, words)]) == 2
+        captured = capsys.readouterr()
+        assert captured.out == "" and captured.err.startswith("error: ")
+        return captured.err
+
+    return complaint
+
+
+class TestTrain:
+    def test_a_finished_run_has_nothing_left_to_do(self, folder, ask):
+        before = (folder / "run" / "report.md").stat().st_mtime_ns
+        out = ask(train.main, "digits.toml", "--output", "run", "--resume", "--set", "every_epochs=1")
+        assert "The run in run is finished" in out and "BLEU" in out
+        assert (folder / "run" / "report.md").stat().st_mtime_ns == before
+
+    def test_a_run_in_the_way(self, folder, complaint):
+        assert "Add --resume to go on with it" in complaint(train.main, "digits.toml", "--output", "run")
+
+    def test_a_changed_recipe_shows_its_difference(self, folder, complaint):
+        message = complaint(train.main, "digits.toml", "--output", "run", "--resume", "--set", "seed=3")
+        assert message.endswith("-every_epochs = 1\n+every_epochs = 2\n") and "-seed = 0\n+seed = 3\n" in message
+
+    def test_mistakes_in_the_recipe_are_one_line(self, folder, complaint):
+        assert complaint(train.main, "digits.toml", "--set", "epoch=3").count("\n") == 1
+        assert "There is no such recipe: digit.toml" in complaint(train.main, "digit.toml")
+        assert not (folder / "runs").exists()
+
+    def test_an_export_without_serving_is_refused(self, folder, complaint, monkeypatch):
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+        assert "`saved_model` false" in complaint(train.main, "digits.toml", "--set", "saved_model=true")
+
+    def test_an_interruption_says_how_to_go_on(self, folder, capsys, monkeypatch):
+        def interrupt(*args, **kwargs):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(trainer.callbacks, "fit", interrupt)
+        assert train.main(["digits.toml", "--output", "with blank"]) == 130
+        assert capsys.readouterr().err.endswith("python -m training.train digits.toml --output 'with blank' --resume\n")
+
+    def test_the_run_holds_what_it_should(self, folder):
+        results = json.loads((folder / "run" / "results.json").read_text(encoding="utf8"))
+        assert set(results["scores"]) == {"test", "validation"}
+        assert results["training"]["epochs"] == 2
+        report = (folder / "run" / "report.md").read_text(encoding="utf8")
+        assert "python -m training.train " in report and "![" in report and "nrefs:1" in report
+        translator = kt.Translator.load(folder / "run" / "translator")
+        assert translator.options.beam_size == 2
+        assert translator.translate([results["samples"][0]["source"]]) == [results["samples"][0]["translation"]]
+
+    def test_a_tokenizer_of_ones_own_and_one_for_each_language(self, recipe, ask):
+        pair = ["--set", "shared=false", "--set", "tie=decoder", "--set", "max_updates=1"]
+        ask(train.main, recipe, "--output", "pair", *pair)
+        assert isinstance(kt.load_tokenizer("pair/tokenizer.model"), kt.TokenizerPair)
+        ask(train.main, recipe, "--output", "same", *pair, "--set", "tokenizer.file=pair/tokenizer.model")
+        assert kt.load_tokenizer("same/tokenizer.model") == kt.load_tokenizer("pair/tokenizer.model")
+
+    def test_the_last_update_may_be_in_the_middle_of_an_epoch(self, recipe, ask):
+        out = ask(train.main, recipe, "--output", "short", "--set", "max_updates=1", "--set", "epochs=none")
+        assert "1 updates in" in out
+        assert json.loads(Path("short/results.json").read_text())["training"]["updates"] == 1
+        assert "is finished" in ask(
+            train.main, recipe, "--output", "short", "--set", "max_updates=1", "--set", "epochs=none", "--resume"
+        )
+
+    def test_early_stopping_mixed_precision_clipping_moving_average(self, recipe, ask):
+        settings = ["dtype=mixed_bfloat16", "clip_norm=1.0", "average_checkpoints=1", "ema_momentum=0.9", "epochs=1"]
+        settings += ["early_stopping=val_loss", "subword_sampling=0.1", "tensorboard=true"]
+        ask(train.main, recipe, "--output", "run", *(word for one in settings for word in ("--set", one)))
+        assert any(Path("run/tensorboard").iterdir()) and not Path("run/averages").exists()
+
+
+class TestEvaluate:
+    def test_files(self, folder, ask, tmp_path):
+        out = ask(
+            evaluate.main, "run", "--source", "test.digits", "--reference", "test.reversed", "--output", tmp_path / "out.txt"
+        )
+        translations = (tmp_path / "out.txt").read_text(encoding="utf8").splitlines()
+        references = [[line] for line in Path("test.reversed").read_text().splitlines()]
+        for score in corpus_scores(translations, references):
+            assert any(line.split() == ["test.digits", score.name, str(score), score.signature] for line in out.splitlines())
+
+    def test_several_references(self, folder, ask):
+        out = ask(evaluate.main, "run", "--source", "test.digits", "--reference", "test.reversed", "test.reversed")
+        assert "nrefs:2" in out
+
+    def test_without_files_the_sets_of_the_recipe(self, folder, ask):
+        lines = [line.split()[:3] for line in ask(evaluate.main, "run").splitlines()]
+        results = json.loads(Path("run/results.json").read_text())
+        assert ["test", "chrF", f"{results['scores']['test'][1]['value']:.2f}"] in lines
+        assert ["validation", "BLEU", f"{results['scores']['validation'][0]['value']:.2f}"] in lines
+
+    def test_a_translator_alone(self, folder, ask):
+        out = ask(evaluate.main, "run/translator", "--source", "test.digits", "--reference", "test.reversed", "--lowercase")
+        assert "case:lc" in out
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (["nowhere"], "There is no translator in nowhere"),
+            (["run", "--source", "test.digits"], "--source and --reference go together"),
+            (["run", "--source", "no.txt", "--reference", "no.txt"], "There is no such file: no.txt"),
+            (["run", "--source", "test.digits", "--reference", "train.reversed"], "Each source needs a reference"),
+            (["run", "--output", "x"], "--output needs --source"),
+            (["run/translator"], "There is no recipe.toml"),
+            (["run", "--tokenize", "words"], "`tokenize` must be one of"),
+        ],
+    )
+    def test_bad_input(self, folder, complaint, words, message):
+        assert message in complaint(evaluate.main, *words)
+
+
+class TestTranslate:
+    def test_a_file_to_a_file(self, folder, ask, tmp_path):
+        assert ask(translate.main, "run", "test.digits", "--output", tmp_path / "new" / "out.txt") == ""
+        sources = Path("test.digits").read_text().splitlines()
+        expected = kt.Translator.load("run/translator").translate(sources)
+        assert (tmp_path / "new" / "out.txt").read_text(encoding="utf8").splitlines() == expected
+
+    def test_standard_input_in_pieces(self, folder, ask, monkeypatch):
+        monkeypatch.setattr(translate, "CHUNK", 2)
+        monkeypatch.setattr(sys, "stdin", io.StringIO("3 1 4\n\n2 7\r\n"))
+        lines = ask(translate.main, "run", "--beam-size", "1").split("\n")
+        expected = kt.Translator.load("run/translator").translate(["3 1 4", "", "2 7"], beam_size=1)
+        assert lines == [*expected, ""] and expected[1] == ""
+
+    def test_hypotheses_and_scores(self, folder, ask, monkeypatch):
+        monkeypatch.setattr(sys, "stdin", io.StringIO("3 1 4\n2 7\n"))
+        lines = [line.split("\t") for line in ask(translate.main, "run", "--num-hypotheses", "2", "--scores").splitlines()]
+        found = kt.Translator.load("run/translator").translate(["3 1 4", "2 7"], num_hypotheses=2, return_scores=True)
+        expected = [[str(number), f"{one.score:.4f}", one.text] for number, both in enumerate(found, 1) for one in both]
+        assert lines == expected
+
+    def test_a_conversation(self, folder, ask, monkeypatch):
+        typed = iter(["3 1 4", " 2 7 ", ""])
+        monkeypatch.setattr(sys, "stdin", io.StringIO())
+        monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+        monkeypatch.setattr("builtins.input", lambda prompt: next(typed))
+        lines = ask(translate.main, "run").splitlines()
+        assert lines[1:] == [f"  {text}" for text in kt.Translator.load("run/translator").translate(["3 1 4", "2 7"])]
+        assert next(typed, None) is None
+
+    def test_bad_input(self, folder, complaint):
+        assert "There is no such file: no.txt" in complaint(translate.main, "run", "no.txt")
+        assert "`num_hypotheses` must be from 1 to" in complaint(translate.main, "run", "test.digits", "--num-hypotheses", "9")
+
+
+class TestAverage:
+    def test_the_last_ones(self, folder, ask, tmp_path):
+        out = ask(average.main, "run", "--last", "1", "--output", tmp_path / "last")
+        newest = sorted(Path("run/averages").glob("*.npz"))[-1]
+        assert newest.stem in out
+        weights = kt.Translator.load(tmp_path / "last").model.get_weights()
+        for found, expected in zip(weights, average_weights([newest]), strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+    def test_as_many_as_the_recipe_says_gives_the_runs_own_translator(self, folder, ask, tmp_path):
+        ask(average.main, "run", "--output", tmp_path / "mean")
+        both = (kt.Translator.load(path).model.get_weights() for path in (tmp_path / "mean", "run/translator"))
+        for found, expected in zip(*both, strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+    def test_checkpoints_of_a_run_that_has_not_finished(self, folder, ask, tmp_path):
+        shutil.copytree("run", tmp_path / "run", ignore=shutil.ignore_patterns("averages", "translator", "report.md"))
+        out = ask(average.main, tmp_path / "run", "--checkpoints")
+        assert f"Translator: {tmp_path / 'run' / 'translator-last-2'}" in out
+        assert (tmp_path / "run" / "translator-last-2" / "translator.json").is_file()
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (["run", "--last", "99"], "Wanted: 99. Found: "),
+            (["run", "--last", "0"], "--last must be a positive integer"),
+            (["nowhere"], "There is no recipe.toml in nowhere"),
+        ],
+    )
+    def test_bad_input(self, folder, complaint, words, message):
+        assert message in complaint(average.main, *words)
+
+
+@pytest.mark.parametrize("name", ["train", "evaluate", "translate", "average", "demo", "prepare_wmt14"])
+def test_help_needs_no_backend(name):
+    command = [sys.executable, "-X", "importtime", "-m", f"training.{name}", "--help"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert f"python -m training.{name}" in result.stdout
+    assert "tensorflow" not in result.stderr and "keras_transformer" not in result.stderr

@@ -1,0 +1,198 @@
+"""Recipes: what they may say, and what is said to those who misspell it."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+import keras_transformer as kt
+from training.building import check_recipe
+from training.recipe import FOLDER, Recipe, difference, find_recipe, read_recipe
+from training.recipe_tables import ModelTable
+
+RECIPES = sorted(file.stem for file in FOLDER.glob("*.toml"))
+SMALL = """
+[data]
+train_source = "train.en"
+train_target = ["train.de"]
+
+[model]
+preset = "tiny"
+
+[optimization]
+epochs = 3
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a recipe and returns its path."""
+
+    def write(text=SMALL, name="small.toml"):
+        (tmp_path / name).write_text(text, encoding="utf8")
+        return tmp_path / name
+
+    return write
+
+
+class TestShippedRecipes:
+    def test_there_are_those_of_the_documents(self):
+        assert {"pronouns", "multi30k-tiny", "multi30k-small", "wmt14-en-de-base", "wmt14-en-de-big"} <= set(RECIPES)
+
+    @pytest.mark.parametrize("name", RECIPES)
+    def test_is_valid_and_says_command_cost_and_result(self, name):
+        check_recipe(read_recipe(name))
+        head = (FOLDER / f"{name}.toml").read_text(encoding="utf8").split("\n[")[0]
+        assert f"python -m training.train {name}" in head
+        for word in ("#   command   ", "#   cost      ", "#   result    "):
+            assert word in head
+
+    def test_the_paper_is_followed(self):
+        base, big = read_recipe("wmt14-en-de-base"), read_recipe("wmt14-en-de-big")
+        for recipe, updates, averaged in ((base, 100_000, 5), (big, 300_000, 20)):
+            table = recipe.optimization
+            assert (table.max_updates, table.average_checkpoints) == (updates, averaged)
+            assert (table.warmup_updates, table.factor, table.schedule) == (4000, 1.0, "paper")
+            assert table.label_smoothing == 0.1 and table.tokens_per_update == 25_000
+            assert recipe.batches_per_update * recipe.data.batch_tokens == 25_000
+            assert (recipe.evaluation.beam_size, recipe.evaluation.length_penalty) == (4, 0.6)
+            assert recipe.tokenizer.vocabulary_size == 37_000
+
+    def test_the_published_multi30k_setting_is_followed(self):
+        recipe = read_recipe("multi30k-tiny")
+        assert recipe.batches_per_update * recipe.data.batch_tokens == 8192
+        assert (recipe.optimization.peak_rate, recipe.optimization.warmup_updates) == (0.005, 2000)
+        assert (recipe.evaluation.beam_size, recipe.evaluation.length_penalty, recipe.evaluation.penalty) == (5, 1, "power")
+
+
+class TestReading:
+    def test_defaults_fill_what_is_not_said(self, write):
+        recipe = read_recipe(write())
+        assert recipe.name == "small"
+        assert recipe.optimization.epochs == 3 and recipe.optimization.label_smoothing == 0.1
+        assert recipe.tokenizer.vocabulary_size == 8000 and recipe.data.num_shapes == 16
+
+    def test_paths_are_relative_to_the_recipe(self, write, tmp_path):
+        assert read_recipe(write()).data.files("train") == ((tmp_path / "train.en",), (tmp_path / "train.de",))
+
+    def test_files_are_in_the_folder_if_there_is_one(self, write, tmp_path):
+        recipe = read_recipe(write(SMALL.replace("[data]", '[data]\nfolder = "text"')))
+        assert recipe.data.files("train")[0] == (tmp_path / "text" / "train.en",)
+        recipe = read_recipe(write(), ["data.folder=/elsewhere"])
+        assert recipe.data.files("train")[1] == (Path("/elsewhere/train.de"),)
+
+    def test_a_recipe_is_found_by_name_or_path(self, write):
+        assert find_recipe("pronouns") == FOLDER / "pronouns.toml"
+        assert find_recipe(write()) == write()
+        with pytest.raises(ValueError, match=r"no such recipe: pronoun. Did you mean `pronouns`"):
+            find_recipe("pronoun")
+
+    @pytest.mark.parametrize(
+        ("old", "new", "message"),
+        [
+            ("epochs = 3", "epoch = 3", r"small.toml, table \[optimization\]: there is no key `epoch`. Did you mean `epochs`"),
+            ("epochs = 3", "epochs = 0", "`epochs`: expected a positive integer"),
+            ("epochs = 3", "epochs = 2.5", "`epochs`: expected an integer"),
+            ("epochs = 3", "xla = true", "Say when training ends: `epochs`, `max_updates`, or both"),
+            ("epochs = 3", "epochs = 3\nxla = 1", "`xla`: expected true or false. Received: xla = 1"),
+            ("epochs = 3", "epochs = 3\nlabel_smoothing = 1.0", "expected a number from 0 to below 1"),
+            ("epochs = 3", "epochs = 3\nseed = -1", "`seed`: expected an integer that is not negative"),
+            ("epochs = 3", 'epochs = 3\nschedule = "inverse"', "`schedule`: expected one of .* Did you mean `inverse_sqrt`"),
+            ("epochs = 3", 'epochs = 3\nschedule = "inverse_sqrt"', "needs a `peak_rate`"),
+            ("epochs = 3", "epochs = 3\npeak_rate = 0.1", "scale it with `factor`"),
+            ("epochs = 3", "epochs = 3\nema_momentum = 0.99", "Choose one average"),
+            ("epochs = 3", 'epochs = 3\ndtype = "mixed_float8"', r"Did you mean `mixed_float16`\? Received: dtype"),
+            ('preset = "tiny"', "num_heads = [4, 4, 4]", "a list of two"),
+            ("[model]", "[modle]", r"there is no table \[modle\]. Did you mean `model`"),
+            ("[model]", "[colour]", r"There are data, tokenizer, model"),
+            ("[model]", "[evaluation]\npatience = 'x'\n[model]", "`patience`: expected an integer"),
+            ('train_target = ["train.de"]', "", "`train_target` is missing"),
+            ("epochs = 3", "epochs =", "not valid TOML"),
+        ],
+    )
+    def test_what_is_wrong_is_said(self, write, old, new, message):
+        with pytest.raises(ValueError, match=message):
+            read_recipe(write(SMALL.replace(old, new)))
+
+    @pytest.mark.parametrize(
+        ("old", "new", "message"),
+        [
+            ('preset = "tiny"', "num_heads = 7", r"Table \[model\]: .*num_heads"),
+            ('preset = "tiny"', 'norm = "both"', r"Table \[model\]: .*norm"),
+            ("[model]", "[evaluation]\ntokenize = 'words'\n[model]", r"Table \[evaluation\]: .*tokenize.*words"),
+            ("[model]", "[evaluation]\nearly_stopping = 'speed'\n[model]", r"Table \[evaluation\]: .*speed"),
+            ("[data]", "[data]\nbatch_tokens = 0", r"Table \[data\]: `batch_tokens`"),
+        ],
+    )
+    def test_what_cannot_be_meant_is_said_before_any_work(self, write, old, new, message):
+        recipe = read_recipe(write(SMALL.replace(old, new)))
+        with pytest.raises(ValueError, match=message):
+            check_recipe(recipe)
+
+
+class TestSettings:
+    def test_the_last_word_is_theirs(self, write):
+        recipe = read_recipe(write(), ["optimization.epochs=7", "model.dropout = 0.2", "num_shapes=none", "xla=true"])
+        assert (recipe.optimization.epochs, recipe.model.dropout, recipe.data.num_shapes) == (7, 0.2, None)
+        assert recipe.optimization.xla is True
+
+    def test_what_is_no_toml_is_a_string(self, write, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        assert read_recipe(write(), ["data.folder=some where"]).data.folder == tmp_path / "some where"
+        assert read_recipe(write(), ["data.folder=2016"]).data.folder == tmp_path / "2016"
+        assert read_recipe(write(), ['tokenizer.model="unigram"']).tokenizer.model == "unigram"
+
+    def test_lists(self, write):
+        recipe = read_recipe(write(), ['train_source=["/a.en", "/b.en"]', "model.num_heads=[4, 2]"])
+        assert recipe.data.train_source == (Path("/a.en"), Path("/b.en"))
+        assert recipe.model.num_heads == (4, 2)
+
+    @pytest.mark.parametrize(
+        ("setting", "message"),
+        [
+            ("epochs", "--set needs key=value"),
+            ("epoch=3", r"--set epoch: there is no such key. Did you mean `epochs`"),
+            ("data.epochs=3", "--set data.epochs: there is no such key"),
+            ("batch_tokens=3", "several of this name. Say which: data.batch_tokens, evaluation.batch_tokens"),
+            ("epochs=three", r"--set optimization.epochs: expected an integer, or \"none\". Received: epochs = 'three'"),
+        ],
+    )
+    def test_what_is_wrong_is_said(self, write, setting, message):
+        with pytest.raises(ValueError, match=message):
+            read_recipe(write(), [setting])
+
+
+class TestWriting:
+    @pytest.mark.parametrize("name", RECIPES)
+    def test_what_was_written_reads_the_same(self, name, write):
+        recipe = read_recipe(name)
+        again = read_recipe(write(recipe.to_toml(), f"{name}.toml"))
+        assert again == recipe
+        assert difference(recipe, again, "a", "b") == ""
+
+    def test_odd_values_survive(self, write):
+        settings = ['data.folder="/a \\"b\\"/ü"', "num_shapes=none", "model.num_heads=[4, 2]", "clip_norm=1e-5"]
+        recipe = read_recipe(write(), settings)
+        assert read_recipe(write(recipe.to_toml())) == recipe
+
+    def test_the_difference_shows_what_changed_and_nothing_else(self, write):
+        old, new = read_recipe(write()), read_recipe(write(), ["epochs=4", "clip_norm=1.0"])
+        assert difference(old, new, "then", "now").splitlines() == [
+            "--- then",
+            "+++ now",
+            "-epochs = 3",
+            "+epochs = 4",
+            "+clip_norm = 1.0",
+        ]
+
+
+def test_every_field_of_the_config_can_be_said():
+    set_by_the_tokenizer = {"source_vocabulary_size", "target_vocabulary_size", "pad_id", "start_id", "end_id", "unknown_id"}
+    fields = {field.name for field in dataclasses.fields(kt.TransformerConfig)} - set_by_the_tokenizer
+    assert {field.name for field in dataclasses.fields(ModelTable)} == fields | {"preset"}
+
+
+@pytest.mark.parametrize(("wanted", "batch", "count"), [("none", 4096, 1), (4096, 4096, 1), (4097, 4096, 2), (25_000, 6250, 4)])
+def test_batches_of_an_update(write, wanted, batch, count):
+    recipe = read_recipe(write(), [f"tokens_per_update={wanted}", f"data.batch_tokens={batch}"])
+    assert isinstance(recipe, Recipe) and recipe.batches_per_update == count

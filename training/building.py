@@ -1,0 +1,125 @@
+"""From a recipe to what it speaks of: model, optimizer, datasets, options of the search."""
+
+import importlib.util
+
+import keras
+import numpy as np
+
+import keras_transformer as kt
+from keras_transformer import callbacks, losses, metrics, schedules
+from keras_transformer.models.presets import PRESETS
+from training.corpora import SplitPairs, check_numbers, make_dataset
+from training.recipe import Recipe
+from training.scores import comparison
+
+VALIDATION_SHAPES = 4
+Schedule = keras.optimizers.schedules.LearningRateSchedule
+
+
+def check_recipe(recipe: Recipe):
+    """Raises a `ValueError` for what a recipe cannot mean, before hours are spent on its data.
+
+    Args:
+        recipe: A recipe that was read. The types of its values are right.
+    """
+    with_table("data", check_numbers, recipe.data)
+    with_table("model", make_config, recipe, recipe.tokenizer.vocabulary_size, recipe.tokenizer.vocabulary_size)
+    with_table("evaluation", search_options, recipe)
+    with_table("evaluation", comparison, recipe.evaluation.lowercase, recipe.evaluation.tokenize)
+    if recipe.evaluation.early_stopping is not None:
+        with_table("evaluation", callbacks.EarlyStopping, recipe.evaluation.early_stopping, recipe.evaluation.patience)
+    if recipe.export.saved_model and importlib.util.find_spec("keras_transformer.serving") is None:
+        raise ValueError("Table [export]: this version has no `keras_transformer.serving`. Leave `saved_model` false")
+
+
+def with_table(name: str, check, *arguments):
+    """Makes something of a table's values; an error names the table."""
+    try:
+        return check(*arguments)
+    except ValueError as error:
+        raise ValueError(f"Table [{name}]: {error}") from error
+
+
+def search_options(recipe: Recipe) -> kt.SearchOptions:
+    """Returns how the recipe's model translates."""
+    table = recipe.evaluation
+    return kt.SearchOptions(beam_size=table.beam_size, length_penalty=table.length_penalty, penalty=table.penalty)
+
+
+def make_config(recipe: Recipe, source_size: int, target_size: int, **ids: int) -> kt.TransformerConfig:
+    """Returns the shape of the recipe's model for two sizes of vocabulary."""
+    sizes = {"source_vocabulary_size": source_size, "target_vocabulary_size": target_size}
+    return kt.TransformerConfig.from_dict({**PRESETS[recipe.model.preset], **recipe.model.overrides(), **sizes, **ids})
+
+
+def make_model(recipe: Recipe, tokenizer) -> kt.Transformer:
+    """Makes the recipe's model with fresh weights, which the seed decides."""
+    source, target = kt.as_tokenizer(tokenizer).source, kt.as_tokenizer(tokenizer).target
+    ids = {name: getattr(target, name) for name in ("pad_id", "start_id", "end_id", "unknown_id")}
+    config = make_config(recipe, source.vocabulary_size, target.vocabulary_size, **ids)
+    keras.utils.set_random_seed(recipe.optimization.seed)
+    return kt.Transformer(config, dtype=recipe.optimization.dtype)
+
+
+def make_schedule(recipe: Recipe, model_dim: int) -> Schedule:
+    """Makes the recipe's schedule, which counts updates."""
+    table, steps = recipe.optimization, recipe.batches_per_update
+    if table.schedule == "paper":
+        return schedules.WarmupSchedule(model_dim, table.warmup_updates, table.factor, steps_per_update=steps)
+    return schedules.InverseSquareRootSchedule(table.peak_rate, table.warmup_updates, steps_per_update=steps)
+
+
+def rate_at(schedule: Schedule, updates: np.ndarray, batches_per_update: int) -> np.ndarray:
+    """Returns the learning rates of updates, counted from 1."""
+    return np.array([float(schedule((int(update) - 1) * batches_per_update)) for update in np.atleast_1d(updates)])
+
+
+def compile_model(model: kt.Transformer, recipe: Recipe):
+    """Gives a model the recipe's optimizer, loss and metrics."""
+    table, pad_id = recipe.optimization, model.config.pad_id
+    options = {} if table.clip_norm is None else {"global_clipnorm": table.clip_norm}
+    if table.ema_momentum is not None:
+        options |= {"use_ema": True, "ema_momentum": table.ema_momentum}
+    optimizer = kt.optimizers.paper_adam(
+        model.config.model_dim,
+        learning_rate=make_schedule(recipe, model.config.model_dim),
+        batches_per_update=recipe.batches_per_update,
+        **options,
+    )
+    model.compile(
+        optimizer=optimizer,
+        loss=losses.SmoothedCrossEntropy(table.label_smoothing, pad_id=pad_id),
+        metrics=[metrics.TokenAccuracy(pad_id), metrics.Perplexity(pad_id)],
+        jit_compile=table.xla if keras.backend.backend() == "tensorflow" else "auto",
+    )
+
+
+def training_set(recipe: Recipe, pairs: SplitPairs, tokenizer) -> kt.data.ParallelDataset:
+    """Makes the batches to train on."""
+    alpha = recipe.data.subword_sampling
+    return make_dataset(
+        pairs,
+        tokenizer,
+        recipe.data,
+        seed=recipe.optimization.seed,
+        batches_per_update=recipe.batches_per_update,
+        subword_sampling=None if alpha is None else kt.SubwordSampling(alpha=alpha),
+    )
+
+
+def validation_set(recipe: Recipe, pairs: SplitPairs | None, tokenizer) -> kt.data.ParallelDataset | None:
+    """Makes the batches to watch training with, if there are any pairs for it."""
+    if pairs is None:
+        return None
+    shapes = recipe.data.num_shapes and min(recipe.data.num_shapes, VALIDATION_SHAPES)
+    options = {"batch_tokens": recipe.evaluation.batch_tokens, "num_shapes": shapes, "shuffle": False}
+    return make_dataset(pairs, tokenizer, recipe.data, **options)
+
+
+def num_epochs(recipe: Recipe, dataset: kt.data.ParallelDataset) -> int:
+    """Returns after how many epochs training ends at the latest."""
+    table = recipe.optimization
+    if table.max_updates is None:
+        return table.epochs
+    needed = -(-table.max_updates * recipe.batches_per_update // len(dataset))
+    return needed if table.epochs is None else min(needed, table.epochs)

@@ -1,0 +1,81 @@
+"""What all commands of this folder share: how they end, and how they say what is wrong."""
+
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+
+PIPE_WIDTH = 160
+INTERRUPTED = 130  # What shells return for Ctrl-C.
+
+
+def run_command(run: Callable[[], None], on_interrupt: str = "Stopped.") -> int:
+    """Runs a command; errors that a user can act on are said in one place, without a traceback.
+
+    Args:
+        run: The work.
+        on_interrupt: What to say if the user stops it.
+
+    Returns:
+        The exit code: 0, 2 if something is wrong with what was given, 130 if the user stopped it.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = show_warning
+        try:
+            run()
+        except KeyboardInterrupt:
+            print(f"\n{on_interrupt}", file=sys.stderr)
+            return INTERRUPTED
+        except (ValueError, OSError, FloatingPointError) as error:
+            print(f"error: {in_one_line(str(error))}", file=sys.stderr)
+            return 2
+    return 0
+
+
+def load_backend():
+    """Loads Keras and its backend, without what their libraries have to say about drivers that they miss."""
+    with kept_back():
+        from training.machine import devices
+
+        devices()
+
+
+@contextmanager
+def kept_back() -> Iterator[None]:
+    """Keeps back what is written to the standard error stream, by libraries too, unless there is an error."""
+    sys.stderr.flush()
+    own = os.dup(2)
+    with tempfile.TemporaryFile() as kept:
+        os.dup2(kept.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            kept.seek(0)
+            os.write(own, kept.read())
+            raise
+        finally:
+            os.dup2(own, 2)
+            os.close(own)
+
+
+def in_one_line(message: str) -> str:
+    """Joins the lines of a message, unless it shows something of several lines after a colon."""
+    head, colon, shown = message.partition(":\n")
+    return f"{' '.join(head.split())}{colon}{shown}"
+
+
+def show_warning(message, category, filename, lineno, file=None, line=None):
+    """Shows a warning as a line for people."""
+    print(f"warning: {message}", file=sys.stderr)
+
+
+def make_console() -> Console:
+    """Makes the console of tables: as wide as the terminal, or wide enough for every table where there is none."""
+    console = Console()
+    return console if console.is_terminal else Console(width=PIPE_WIDTH)

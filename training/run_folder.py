@@ -1,0 +1,90 @@
+"""The folder of a training run: what lies where, and whether a run may begin or go on in it."""
+
+import json
+import os
+from pathlib import Path
+
+from keras_transformer.text.files import write_bytes
+from training.recipe import Recipe, difference, read_recipe
+
+RUNS = Path("runs")
+
+
+class RunFolder:
+    """The files of a run.
+
+    Args:
+        directory: The folder.
+    """
+
+    def __init__(self, directory: str | os.PathLike):
+        self.directory = Path(directory)
+        self.recipe = self.directory / "recipe.toml"
+        self.tokenizer = self.directory / "tokenizer.model"
+        self.checkpoints = self.directory / "checkpoints"
+        self.averages = self.directory / "averages"
+        self.history = self.directory / "history.csv"
+        self.steps = self.directory / "steps.csv"
+        self.curves = self.directory / "curves.png"
+        self.report = self.directory / "report.md"
+        self.results = self.directory / "results.json"
+        self.translator = self.directory / "translator"
+        self.tensorboard = self.directory / "tensorboard"
+
+    def __str__(self) -> str:
+        return str(self.directory)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether training came to its end and its results are written."""
+        return self.report.is_file()
+
+    def begin(self, recipe: Recipe, resume: bool):
+        """Makes the folder of a new run, or sees to it that a run goes on with the recipe it began with.
+
+        Args:
+            recipe: The recipe.
+            resume: Whether a run that is there already is to go on.
+        """
+        if self.recipe.is_file() and resume:
+            self.check_unchanged(recipe)
+        elif self.directory.exists() and any(self.directory.iterdir()):
+            raise ValueError(self.in_the_way(resume))
+        else:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            head = f"# The recipe {recipe.name!r} as it was run, defaults included.\n\n"
+            write_bytes(self.recipe, (head + recipe.to_toml()).encode())
+
+    def in_the_way(self, resume: bool) -> str:
+        """Says what to do about a folder that is not empty."""
+        if self.recipe.is_file():
+            return (
+                f"There is a run in {self} already. Add --resume to go on with it, choose another folder with --output, or "
+                "remove it to start afresh"
+            )
+        wanted = "There is no run to go on with" if resume else "A run needs a folder of its own"
+        return f"{wanted}: {self} is not empty and has no recipe.toml. Choose another folder with --output"
+
+    def check_unchanged(self, recipe: Recipe):
+        """Raises a `ValueError` that shows the difference if a recipe is not that of the run."""
+        changes = difference(read_recipe(self.recipe), recipe, str(self.recipe), f"{recipe.name}, now")
+        if changes:
+            raise ValueError(
+                f"The recipe has changed since the run in {self} began; a run goes on with the recipe it began with. Undo the "
+                f"changes, or start another run with --output. What changed:\n{changes}"
+            )
+
+    def check_has(self, path: Path):
+        """Raises an error if something that a finished run has is not there."""
+        if not path.exists():
+            advice = "Finish its training first" if self.recipe.is_file() else "Is this the folder of a run?"
+            raise FileNotFoundError(f"There is no {path.name} in {self} (from {Path.cwd()}). {advice}")
+
+    def write_results(self, results: dict):
+        """Writes what was measured at the end."""
+        write_bytes(self.results, (json.dumps(results, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def default_output(recipe: Recipe) -> Path:
+    """Returns where a run goes if nobody says: `runs/` and the recipe's name."""
+    return RUNS / recipe.name

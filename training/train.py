@@ -1,0 +1,82 @@
+"""Trains a model: `python -m training.train RECIPE`.
+
+RECIPE is the name of a recipe in training/recipes, or the path of a .toml file. Everything goes into one folder, runs/RECIPE
+unless --output says otherwise: the recipe as run, tokenizer, checkpoints, history.csv, curves.png, report.md and the finished
+translator.
+
+A run that was stopped or killed goes on, from its last checkpoint and to the same result, with the same command and --resume.
+With --resume the command starts a run, too, if there is none, so that it can be given again and again.
+"""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from training.command import load_backend, run_command
+from training.recipe import FOLDER, read_recipe
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command.
+
+    Args:
+        argv: The words of the command line; `None` takes those of this process.
+
+    Returns:
+        The exit code: 0, 2 if something is wrong with what was given, 130 if it was interrupted.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    options = parse_arguments(words)
+    return run_command(lambda: run(options, command_of(words)), how_to_go_on(words))
+
+
+def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
+    """Reads the command line."""
+    names = ", ".join(sorted(file.stem for file in FOLDER.glob("*.toml")))
+    parser = argparse.ArgumentParser(
+        prog="python -m training.train", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("recipe", metavar="RECIPE", help=f"a .toml file, or one of: {names}")
+    parser.add_argument("--output", type=Path, metavar="FOLDER", help="where the run goes (runs/RECIPE)")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change a value of the recipe, such as optimization.epochs=3 or data.folder=multi30k; may be repeated",
+    )
+    parser.add_argument("--resume", action="store_true", help="go on with a run that was stopped, or start it")
+    return parser.parse_args(words)
+
+
+def run(options: argparse.Namespace, command: str):
+    """Does what the command line asks for."""
+    recipe = read_recipe(options.recipe, options.set)
+    load_backend()  # Only now: a mistake in the recipe need not wait for it.
+    from training.run_folder import RunFolder, default_output
+    from training.summary import print_results
+    from training.trainer import train
+
+    folder = RunFolder(options.output or default_output(recipe))
+    was_finished = folder.is_finished
+    results = train(recipe, folder, options.resume, command)
+    if was_finished:
+        print(f"The run in {folder} is finished; there is nothing left to do. What it found:")
+    print_results(folder, results)
+
+
+def command_of(words: Sequence[str]) -> str:
+    """Returns the command as one would type it."""
+    return f"python -m training.train {shlex.join(words)}"
+
+
+def how_to_go_on(words: Sequence[str]) -> str:
+    """Says what to do after an interruption."""
+    again = [*words, *([] if "--resume" in words else ["--resume"])]
+    return f"Stopped. Go on from the last checkpoint with:\n  {command_of(again)}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,144 @@
+"""A run from its recipe to its report."""
+
+import json
+import sys
+from collections.abc import Sequence
+
+import keras
+
+import keras_transformer as kt
+from keras_transformer import callbacks
+from training.building import (
+    check_recipe,
+    compile_model,
+    make_model,
+    make_schedule,
+    num_epochs,
+    rate_at,
+    search_options,
+    training_set,
+    validation_set,
+)
+from training.corpora import Splits, find_splits, make_tokenizer
+from training.finishing import finish
+from training.recipe import Recipe
+from training.report import several
+from training.run_folder import RunFolder
+from training.run_log import RunLog, StopAfter
+from training.tensorboard import TensorBoardLog
+
+
+def train(
+    recipe: Recipe,
+    run: RunFolder,
+    resume: bool = False,
+    command: str = "",
+    extra_callbacks: Sequence[keras.callbacks.Callback] = (),
+    verbose: bool = True,
+) -> dict:
+    """Trains what a recipe describes, or goes on with it.
+
+    Args:
+        recipe: The recipe.
+        run: Where everything goes.
+        resume: Whether to go on if the run has begun already. Without it, that is an error.
+        command: The command that asks for this, for the report.
+        extra_callbacks: Further callbacks, called before the others.
+        verbose: Whether to show progress.
+
+    Returns:
+        The results: scores, samples, facts; as in the run's `results.json`.
+    """
+    check_recipe(recipe)
+    run.begin(recipe, resume)
+    if run.is_finished:
+        return json.loads(run.results.read_text(encoding="utf8"))
+    splits = find_splits(recipe.data)
+    tokenizer = own_tokenizer(run, recipe, splits)
+    dataset = training_set(recipe, splits.train, tokenizer)
+    model = make_model(recipe, tokenizer)
+    compile_model(model, recipe)
+    if verbose:
+        print(introduction(recipe, run, splits, dataset, model), flush=True)
+    log = run_log(recipe, run, dataset, model)
+    callbacks.fit(
+        model,
+        dataset,
+        epochs=num_epochs(recipe, dataset),
+        checkpoints=make_checkpoints(recipe, run),
+        callbacks=[*extra_callbacks, *make_callbacks(recipe, run, splits, tokenizer, log, verbose)],
+        validation_data=validation_set(recipe, splits.validation, tokenizer),
+        verbose=(1 if sys.stdout.isatty() else 2) if verbose else 0,
+    )
+    translator = kt.Translator(model, tokenizer, search_options(recipe))
+    return finish(run, recipe, translator, splits, log, dataset, command)
+
+
+def own_tokenizer(run: RunFolder, recipe: Recipe, splits: Splits):
+    """Returns the run's tokenizer, which is made when the run begins."""
+    if not run.tokenizer.is_file():
+        make_tokenizer(splits.train, recipe.tokenizer).save(run.tokenizer)
+    return kt.load_tokenizer(run.tokenizer)
+
+
+def run_log(recipe: Recipe, run: RunFolder, dataset: kt.data.ParallelDataset, model: kt.Transformer) -> RunLog:
+    """Makes the log of a run."""
+    schedule, batches = make_schedule(recipe, model.config.model_dim), recipe.batches_per_update
+    return RunLog(run.history, run.steps, dataset, batches, lambda update: float(rate_at(schedule, update, batches)[0]))
+
+
+def make_checkpoints(recipe: Recipe, run: RunFolder) -> callbacks.Checkpoints:
+    """Makes the checkpoints of a run."""
+    table = recipe.optimization
+    steps = table.checkpoint_every_updates and table.checkpoint_every_updates * recipe.batches_per_update
+    return callbacks.Checkpoints(run.checkpoints, every_steps=steps, keep=table.keep_checkpoints)
+
+
+def make_callbacks(recipe: Recipe, run: RunFolder, splits: Splits, tokenizer, log: RunLog, verbose: bool) -> list:
+    """Makes what watches a training, in the order in which one sees what the other has measured."""
+    table, watch = recipe.optimization, recipe.evaluation
+    found = []
+    if splits.validation is not None:
+        found.append(bleu_evaluation(recipe, splits, tokenizer, verbose))
+    found.append(log)
+    if watch.early_stopping is not None:
+        found.append(callbacks.EarlyStopping(watch.early_stopping, watch.patience, verbose=int(verbose)))
+    if table.average_checkpoints > 1:
+        steps = table.average_every_updates and table.average_every_updates * recipe.batches_per_update
+        found.append(callbacks.WeightAveraging(table.average_checkpoints, run.averages, every_steps=steps))
+    if table.max_updates is not None:
+        found.append(StopAfter(table.max_updates * recipe.batches_per_update))
+    if watch.tensorboard:
+        found.append(TensorBoardLog(run.tensorboard))
+    return found
+
+
+def bleu_evaluation(recipe: Recipe, splits: Splits, tokenizer, verbose: bool) -> callbacks.BleuEvaluation:
+    """Makes the measurement of translations during training."""
+    table, pairs = recipe.evaluation, splits.validation.pairs()
+    return callbacks.BleuEvaluation(
+        pairs.source,
+        pairs.target,
+        tokenizer,
+        every_epochs=table.every_epochs,
+        beam_size=table.beam_size,
+        length_penalty=table.length_penalty,
+        num_samples=table.num_samples,
+        max_sentences=table.max_sentences,
+        batch_tokens=table.batch_tokens,
+        lowercase=table.lowercase,
+        tokenize=table.tokenize,
+        verbose=int(verbose),
+    )
+
+
+def introduction(recipe: Recipe, run: RunFolder, splits: Splits, dataset: kt.data.ParallelDataset, model) -> str:
+    """Says what is about to happen."""
+    epochs, batches = num_epochs(recipe, dataset), recipe.batches_per_update
+    updates = min(epochs * len(dataset) // batches, recipe.optimization.max_updates or sys.maxsize)
+    return (
+        f"{recipe.name} on {keras.backend.backend()}, into {run}\n"
+        f"data        {splits.train.name}\n{dataset.describe()}\n"
+        f"model       {model.count_params():,} parameters, {recipe.optimization.dtype}\n"
+        f"training    {updates:,} updates in {several(epochs, 'epoch')}, {several(batches, 'batch', 'es')} an update"
+    )
