@@ -61,6 +61,14 @@ def write_text(path: Path, text: str):
         os.fsync(file.fileno())
 
 
+def check_json(name: str, state: dict):
+    """Raises a `ValueError` for a callback's state that JSON cannot hold."""
+    try:
+        json.dumps(state)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`get_state` of {name} must return a dictionary of JSON values: {error}") from error
+
+
 def read_state(path: Path) -> dict:
     """Reads what `write_checkpoint` wrote as state."""
     state = json.loads((path / STATE).read_text(encoding="utf8"))

@@ -1,50 +1,30 @@
 """Checkpoints from which a training goes on as if it had never stopped."""
 
-import json
 import os
 import platform
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import keras
-import numpy as np
 
 from keras_transformer.callbacks import checkpoint_files as files
-from keras_transformer.callbacks.arrays import named_arrays, names_of, open_arrays
+from keras_transformer.callbacks.arrays import names_of, open_arrays
 from keras_transformer.callbacks.moments import Moments
-from keras_transformer.callbacks.non_finite import ADVICE, check_loss
+from keras_transformer.callbacks.non_finite import check_loss
+from keras_transformer.callbacks.position import Position
 from keras_transformer.callbacks.training_state import (
     BEFORE_FIT,
+    all_arrays,
     assign_group,
     check_layout,
+    finite,
     layout,
     prepare,
-    random_states,
     set_random_states,
     state_variables,
 )
 from keras_transformer.version import __version__
-
-
-@dataclass(frozen=True)
-class Position:
-    """Where a training stands.
-
-    Attributes:
-        epoch: Number of whole epochs that are done: the epoch to go on with, counted from 0.
-        step: Number of steps of that epoch that are done.
-        total_steps: Number of steps done in all epochs.
-        batches: Number of batches in an epoch, if known.
-        stopped: Whether a callback has ended the training for good.
-    """
-
-    epoch: int = 0
-    step: int = 0
-    total_steps: int = 0
-    batches: int | None = None
-    stopped: bool = False
 
 
 class Checkpoints(Moments):
@@ -114,7 +94,7 @@ class Checkpoints(Moments):
         Returns:
             Where to go on, or `None` if there is no checkpoint.
         """
-        path = self.latest() if path is None else Path(path)
+        path = self._latest_if_any() if path is None else Path(path)
         if path is None:
             return None
         self._state = files.read_state(path)
@@ -130,6 +110,15 @@ class Checkpoints(Moments):
         self.step = position.total_steps
         return position
 
+    def _latest_if_any(self) -> Path | None:
+        path, every = self.latest(), files.checkpoints_in(self.directory)
+        if every and path is None:
+            raise ValueError(
+                f"All checkpoints in {self.directory} are damaged: {', '.join(one.name for one in every)}. To begin anew, "
+                "remove them"
+            )
+        return path
+
     # In `fit`.
 
     def on_train_begin(self, logs=None):
@@ -144,20 +133,20 @@ class Checkpoints(Moments):
         """Removes what a killed process left, and damaged checkpoints of steps that are still to come."""
         files.remove_leftovers(self.directory)
         later = [path for path in files.checkpoints_in(self.directory) if files.step_of(path) > self.step]
-        if later and not self._restored:
-            raise ValueError(
-                f"There are checkpoints of another run in {self.directory}, the newest {later[-1].name}. To go on with that "
-                "run, use `kt.callbacks.fit`; for a new one, take another directory or remove them"
-            )
         for path in later:
+            if files.damage(path) is None:
+                raise ValueError(
+                    f"There is a checkpoint of another run, or of steps that are still to come: {path}. To go on from there, "
+                    "use `kt.callbacks.fit`; for a new run, take another directory or remove it"
+                )
             files.remove_checkpoint(path)
 
     def on_epoch_begin(self, epoch, logs=None):
         """Is called by Keras after it has reset the metrics."""
         super().on_epoch_begin(epoch, logs)
-        self.first_step = 0
-        if self._restored and self._state["position"]["step"]:
-            self.first_step = self._state["position"]["step"]
+        position = self._state["position"] if self._restored else {}
+        self.first_step = position["step"] if position.get("epoch") == epoch else 0
+        if self.first_step:
             self._restore_metrics()
         elif self._restored:
             self._restore_random_states()
@@ -174,7 +163,11 @@ class Checkpoints(Moments):
 
     def _restore_metrics(self):
         variables = state_variables(self.model)["metrics"]
-        check_layout("metrics", self._state["variables"]["metrics"], variables, self._restored)
+        try:
+            check_layout("metrics", self._state["variables"]["metrics"], variables, self._restored)
+        except ValueError as error:
+            warnings.warn(f"What is logged of this epoch leaves out its first {self.first_step} steps. {error}", stacklevel=2)
+            return
         with open_arrays(self._restored) as archive:
             assign_group(archive, "metrics", variables)
 
@@ -214,7 +207,7 @@ class Checkpoints(Moments):
     def _state_of(self, groups: dict[str, list], epoch: int, at_end: bool) -> dict:
         states = {name: callback.get_state() for name, callback in self._named_callbacks()}
         for name, state in states.items():
-            check_json(name, state)
+            files.check_json(name, state)
         return {
             "position": vars(self._position(epoch, at_end, any(state.get("stopped") for state in states.values()))),
             "callbacks": states,
@@ -243,29 +236,3 @@ class Checkpoints(Moments):
             f"A checkpoint could not be written ({error.strerror or error}). {last}. Make room or mend the directory, and run "
             "the same again: it goes on from there"
         )
-
-
-def all_arrays(groups: dict[str, list]) -> Iterator[tuple[str, np.ndarray]]:
-    """Yields the arrays of a checkpoint."""
-    for group, variables in groups.items():
-        yield from named_arrays(group, variables)
-    for name, state in random_states().items():
-        yield f"random/{name}", state
-
-
-def finite(arrays: Iterable[tuple[str, np.ndarray]], when: str) -> Iterator[tuple[str, np.ndarray]]:
-    """Passes arrays on; raises a `FloatingPointError` for weights or moments that are no numbers."""
-    for name, array in arrays:
-        if name.startswith(("weights/", "optimizer/")) and not np.isfinite(array).all():
-            raise FloatingPointError(
-                f"{name.split('/', 2)[-1]} is not finite {when}: nothing is written, and training ends here. {ADVICE}"
-            )
-        yield name, array
-
-
-def check_json(name: str, state: dict):
-    """Raises a `ValueError` for a callback's state that JSON cannot hold."""
-    try:
-        json.dumps(state)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"`get_state` of {name} must return a dictionary of JSON values: {error}") from error

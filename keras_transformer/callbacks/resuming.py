@@ -1,11 +1,13 @@
 """`fit` that goes on where a killed process stopped."""
 
 import os
+from collections.abc import Iterable
 
 import keras
 
-from keras_transformer.callbacks.checkpoints import Checkpoints, Position
+from keras_transformer.callbacks.checkpoints import Checkpoints
 from keras_transformer.callbacks.non_finite import StopOnNonFinite
+from keras_transformer.callbacks.position import Position
 from keras_transformer.callbacks.training_state import copies, keeps_average, prepare, put_back
 
 
@@ -14,7 +16,7 @@ def fit(
     dataset,
     epochs: int,
     checkpoints: Checkpoints | str | os.PathLike,
-    callbacks=(),
+    callbacks: Iterable[keras.callbacks.Callback] = (),
     **fit_arguments,
 ) -> keras.callbacks.History:
     """Trains like `model.fit`, writes checkpoints, and goes on from the newest if there is one.
@@ -62,10 +64,10 @@ def check_arguments(dataset, checkpoints: Checkpoints, fit_arguments: dict):
     """Raises a `ValueError` for what cannot be resumed."""
     for name in ("x", "initial_epoch", "steps_per_epoch"):
         if name in fit_arguments:
-            raise ValueError(f"`fit` with checkpoints finds out by itself where to begin: leave away `{name}`")
+            raise ValueError(f"Checkpoints say where to go on, in whole epochs of the dataset: leave away `{name}`")
     if checkpoints.every_steps is not None and not hasattr(dataset, "from_step"):
         raise ValueError(
-            f"To go on within an epoch, a dataset needs a method `from_step`. Take one of `kt.data.parallel_dataset`, or "
+            "To go on within an epoch, a dataset needs a method `from_step`. Take one of `kt.data.parallel_dataset`, or "
             f"checkpoints of whole epochs (`every_steps=None`). Received: {type(dataset).__name__}"
         )
 

@@ -1,13 +1,14 @@
 """All that training changes in a model, in groups of variables, and the random numbers outside of it."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import keras
 import numpy as np
 
-from keras_transformer.callbacks.arrays import names_of, to_array
+from keras_transformer.callbacks.arrays import named_arrays, names_of, to_array
+from keras_transformer.callbacks.non_finite import ADVICE
 
 BEFORE_FIT = ("weights", "seeds", "optimizer")
 
@@ -65,6 +66,24 @@ def check_layout(group: str, saved: list[list], variables: list, where: Path):
             f"The checkpoint {where} does not fit this model: it has {len(saved)} variables among its {group}, and here "
             f"there are {len(variables)}. {advice}"
         )
+
+
+def all_arrays(groups: dict[str, list]) -> Iterator[tuple[str, np.ndarray]]:
+    """Yields the arrays of a checkpoint."""
+    for group, variables in groups.items():
+        yield from named_arrays(group, variables)
+    for name, state in random_states().items():
+        yield f"random/{name}", state
+
+
+def finite(arrays: Iterable[tuple[str, np.ndarray]], when: str) -> Iterator[tuple[str, np.ndarray]]:
+    """Passes arrays on; raises a `FloatingPointError` for weights or moments that are no numbers."""
+    for name, array in arrays:
+        if name.startswith(("weights/", "optimizer/")) and not np.isfinite(array).all():
+            raise FloatingPointError(
+                f"{name.split('/', 2)[-1]} is not finite {when}: nothing is written, and training ends here. {ADVICE}"
+            )
+        yield name, array
 
 
 def assign_group(archive: np.lib.npyio.NpzFile, group: str, variables: list):

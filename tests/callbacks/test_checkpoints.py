@@ -156,6 +156,40 @@ def test_a_run_with_a_damaged_checkpoint_ends_like_any_other(directory, tmp_path
 
 
 @once
+def test_when_all_are_damaged_nothing_begins_anew_by_itself(directory):
+    cut(directory, 3)
+    flip_a_bit(directory / "step-00000002")
+    with pytest.warns(UserWarning), pytest.raises(ValueError, match=r"All checkpoints in .* are damaged: step-00000002"):
+        fit(make_model(), make_dataset(), 2, directory, verbose=0)
+    assert names_in(directory) == ["step-00000002"]
+
+
+@once
+def test_going_back_to_an_older_one_removes_no_good_one(directory):
+    cut(directory, 5)
+    model, checkpoints = make_model(), Checkpoints(directory)
+    checkpoints.restore(model, directory / "step-00000002")
+    with pytest.raises(ValueError, match=r"of steps that are still to come.*step-00000004"):
+        model.fit(make_dataset().from_step(2), verbose=0, callbacks=[checkpoints])
+    assert names_in(directory) == ["step-00000002", "step-00000004"]
+
+
+@once
+def test_going_on_by_hand(directory, tmp_path):
+    whole = make_model()
+    fit(whole, make_dataset(), 2, tmp_path / "whole", verbose=0)
+    cut(directory, 5)
+    model, checkpoints, dataset = make_model(), Checkpoints(directory), make_dataset()
+    position = checkpoints.restore(model)
+    rest = {"initial_epoch": position.epoch, "epochs": position.epoch + 1, "callbacks": [checkpoints], "verbose": 0}
+    model.fit(dataset.from_step(position.step), **rest)
+    dataset.set_epoch(1)
+    model.fit(dataset, initial_epoch=1, epochs=2, callbacks=[checkpoints], verbose=0)
+    assert equal(weights_of(model), weights_of(whole))
+    assert names_in(directory) == ["step-00000008", "step-00000016"]
+
+
+@once
 def test_nothing_to_restore(directory):
     assert Checkpoints(directory).latest() is None
     assert Checkpoints(directory).restore(make_model()) is None
@@ -258,8 +292,10 @@ def test_a_model_of_another_shape(directory, model, message):
 
 def test_a_model_with_other_metrics(directory):
     cut(directory, 3)
-    with pytest.raises(ValueError, match="among its metrics"):
-        fit(make_model(metrics=()), make_dataset(), 2, Checkpoints(directory, every_steps=2), verbose=0)
+    model = make_model(metrics=())
+    with pytest.warns(UserWarning, match=r"leaves out its first 2 steps.*among its metrics"):
+        fit(model, make_dataset(), 1, Checkpoints(directory, every_steps=2), verbose=0)
+    assert int(model.optimizer.iterations) == 8
 
 
 @once
@@ -283,7 +319,7 @@ def test_another_format_is_not_damage(directory):
 @once
 def test_a_new_run_does_not_mix_with_an_old_one(directory):
     cut(directory, 3)
-    with pytest.raises(ValueError, match=r"checkpoints of another run in .*the newest step-00000002.*take another directory"):
+    with pytest.raises(ValueError, match=r"a checkpoint of another run.*step-00000002.*take another directory"):
         make_model().fit(make_dataset(), verbose=0, callbacks=[Checkpoints(directory)])
     assert names_in(directory) == ["step-00000002"]
 
