@@ -137,6 +137,7 @@ def random_batch(tokens: int, vocabulary_size: int) -> tuple:
     random = np.random.default_rng(0)
     shape = (ROWS, tokens // ROWS)
     logits = keras.ops.convert_to_tensor(random.standard_normal((*shape, vocabulary_size), dtype="float32"))
+    float(logits[0, 0, 0])  # JAX copies in the background: wait for it.
     return logits, keras.ops.convert_to_tensor(random.integers(0, vocabulary_size, shape, dtype="int32"))
 
 
