@@ -2,12 +2,13 @@
 
 Two ways of keeping the keys and values of hypotheses that come from one another:
 
-- *Shared* (our own blocks): the K hypotheses of a sentence are K queries of one batch row. Every key that was ever computed for
-  the sentence stays where it was written, and each hypothesis sees those of its own past. Nothing is copied when hypotheses are
-  reordered; keys and values of the source are there once.
+- *Shared* (our own blocks): the K hypotheses of a sentence are K queries of one batch row. A key stays where it was written;
+  each hypothesis sees those of its own past. Nothing is copied when hypotheses are reordered; keys and values of the source are
+  there once. Now and then, keys that no hypothesis sees any more are thrown out.
 - *Copied* (blocks with a cache of their own): each hypothesis is a batch row, and reordering copies the rows.
 """
 
+import keras
 from keras import ops, tree
 
 from keras_transformer.decoding.gathering import take_beams
@@ -28,6 +29,16 @@ def make_decoder(model, beam_size: int) -> "SharedDecoder | CopyingDecoder":
 class SharedDecoder:
     """A decoder whose hypotheses share one cache a sentence.
 
+    Its cache is a dictionary:
+
+    | name | shape | what |
+    |---|---|---|
+    | `fixed` | | keys and values of the source, and its mask |
+    | `past` | (B, N, L, H) | keys and values of target tokens, in L places |
+    | `slot` | () | the first place that is free |
+    | `slot_positions` | (B, 1, L) | the position that the token of each place stands at |
+    | `visible` | (B, K, L) | the places that a hypothesis sees: its own past |
+
     Args:
         model: A `Transformer`.
         beam_size: Number of hypotheses a sentence (K).
@@ -39,16 +50,23 @@ class SharedDecoder:
         self.model, self.beam_size = model, beam_size
 
     def start(self, source_ids, capacity) -> dict:
-        """Returns the cache before the first step: `{"fixed": never changed, "past": grows, "visible": (B, K, L)}`."""
+        """Returns the cache before the first step, with room for `capacity` positions."""
         source_mask = self.model.parts.source_mask(source_ids)
         encoded = self.model.encode(source_ids, source_mask)
-        cache = self.model.make_cache(encoded, source_mask, capacity * self.beam_size)
+        num_places = capacity * self.beam_size
+        cache = self.model.make_cache(encoded, source_mask, num_places)
         fixed = {"source_mask": cache.pop("source_mask")}
         past = {}
         for name, block in cache.items():
             fixed[name], past[name] = block["cross_attention"], block["self_attention"]
-        shape = (ops.shape(source_ids)[0], self.beam_size, capacity * self.beam_size)
-        return {"fixed": fixed, "past": own_buffers(past), "visible": ops.zeros(shape, dtype="bool")}
+        batch_size = ops.shape(source_ids)[0]
+        return {
+            "fixed": fixed,
+            "past": own_buffers(past),
+            "slot": ops.zeros((), "int32"),
+            "slot_positions": ops.zeros((batch_size, 1, num_places), "int32"),
+            "visible": ops.zeros((batch_size, self.beam_size, num_places), "bool"),
+        }
 
     def step(self, ids, position, cache: dict):
         """Runs the decoder on the newest token of each hypothesis.
@@ -61,12 +79,12 @@ class SharedDecoder:
         Returns:
             A tuple: float32 logits `(B, K, V)`, and the cache.
         """
-        width = ids.shape[1]
+        width, slot = ids.shape[1], cache["slot"]
         places = ops.arange(ops.shape(cache["visible"])[2])  # (L,)
-        slot = position * self.beam_size
         own = places[None, :] == slot + ops.arange(width)[:, None]  # (K, L)
         visible = ops.logical_or(cache["visible"][:, :width], own)  # (B, K, L)
-        shared = {"slot": slot, "slot_positions": places // self.beam_size, "visible": visible}
+        slot_positions = ops.where(places < slot, cache["slot_positions"], position)  # (B, 1, L)
+        shared = {"slot": slot, "slot_positions": slot_positions[:, 0], "visible": visible}
         blocks = {
             name: {"self_attention": {**past, **shared}, "cross_attention": cache["fixed"][name]}
             for name, past in cache["past"].items()
@@ -74,18 +92,45 @@ class SharedDecoder:
         positions = ops.broadcast_to(position, (width,))
         logits, new = self.model.decode_step(ids, positions, {"source_mask": cache["fixed"]["source_mask"], **blocks})
         past = {name: {part: new[name]["self_attention"][part] for part in old} for name, old in cache["past"].items()}
-        return logits, {**cache, "past": past, "visible": visible}
+        newer = {"past": past, "slot": slot + width, "slot_positions": slot_positions, "visible": visible}
+        return logits, {**cache, **newer}
 
     def reorder(self, cache: dict, parents) -> dict:
         """Makes hypothesis k the heir of hypothesis `parents[b, k]`."""
-        visible = take_beams(cache["visible"], parents)  # (B, K, L)
-        return {**cache, "visible": visible}
+        return {**cache, "visible": take_beams(cache["visible"], parents)}
 
-    def grow(self, cache: dict, capacity) -> dict:
-        """Makes room for `capacity` positions."""
-        added = capacity * self.beam_size - ops.shape(cache["visible"])[2]
-        past = tree.map_structure(lambda x: ops.pad(x, [(0, 0), (0, 0), (0, added), (0, 0)]), cache["past"])
-        return {**cache, "past": past, "visible": ops.pad(cache["visible"], [(0, 0), (0, 0), (0, added)])}
+    def grow(self, cache: dict, position, capacity) -> dict:
+        """Makes room for the positions from `position` to `capacity`.
+
+        Hypotheses that live have most of their past in common. Places that none of them sees any more are given up, so that
+        the cache grows by about one place a position, and not by K.
+        """
+        changing = {name: cache[name] for name in ("past", "slot_positions", "visible")}
+        if self.beam_size == 1 or keras.backend.backend() == "jax":  # A program of JAX has to know its sizes beforehand.
+            added = capacity * self.beam_size - ops.shape(cache["visible"])[2]
+            return {**cache, **tree.map_structure(lambda x: add_places(x, added), changing)}
+        seen = ops.any(cache["visible"], axis=1)  # (B, L)
+        num_seen = ops.max(ops.sum(ops.cast(seen, "int32"), axis=1))
+        num_places = ops.shape(seen)[1]
+        order = ops.argsort(ops.arange(num_places) + ops.where(seen, 0, num_places), axis=1)  # (B, L): those seen come first
+        free = (capacity - position) * self.beam_size
+        places = ops.pad(ops.cast(order, "int32")[:, :num_seen], [(0, 0), (0, free)])
+        moved = tree.map_structure(lambda x: take_places(x, places), changing)
+        visible = ops.logical_and(moved["visible"], ops.arange(ops.shape(places)[1]) < num_seen)
+        return {**cache, **moved, "slot": num_seen, "visible": visible}
+
+
+def add_places(x, count):
+    """Lengthens the third axis, that of places."""
+    return ops.pad(x, [(0, 0), (0, 0), (0, count)] + [(0, 0)] * (len(x.shape) - 3))
+
+
+def take_places(x, places):
+    """Takes the same places for all heads or hypotheses: `(B, J, L, ...)` with places `(B, M)` -> `(B, J, M, ...)`."""
+    batch_size, size, length = tuple(ops.shape(x))[:3]
+    first = ops.arange(batch_size * size, dtype="int32") * length
+    rows = ops.reshape(first, (batch_size, size, 1)) + places[:, None, :]
+    return ops.take(ops.reshape(x, (batch_size * size * length, *x.shape[3:])), rows, axis=0)
 
 
 class CopyingDecoder:
@@ -119,6 +164,6 @@ class CopyingDecoder:
         rows = ops.reshape(first + ops.cast(parents, first.dtype), (-1,))
         return tree.map_structure(lambda x: ops.take(x, rows, axis=0), cache)
 
-    def grow(self, cache: dict, capacity) -> dict:
+    def grow(self, cache: dict, position, capacity) -> dict:
         """Is never called: a cache of unknown form has its full size from the beginning."""
         raise NotImplementedError

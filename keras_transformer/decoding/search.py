@@ -67,7 +67,7 @@ class Search:
         """Makes room for more positions in a state."""
         added = capacity - capacity_of(state)
         histories = {name: ops.pad(value, [(0, 0), (0, 0), (0, added)]) for name, value in state.items() if "token" in name}
-        return {**state, **histories, "cache": self.decoder.grow(state["cache"], capacity)}
+        return {**state, **histories, "cache": self.decoder.grow(state["cache"], state["position"], capacity)}
 
     def result(self, inputs: dict, state: dict) -> dict:
         """Returns what was found."""

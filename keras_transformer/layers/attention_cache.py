@@ -49,6 +49,23 @@ def write_from(cache, new, slot):
     return tf.reshape(tf.raw_ops.InplaceUpdate(x=rows, i=places, v=new_rows), tf.shape(cache))
 
 
+def at_places(bias, slot_positions):
+    """Finds what is added to the scores of each place of a cache, given what is added to those of each position.
+
+    Args:
+        bias: Float tensor that broadcasts to `(B, N, T, L)`, for keys at positions 0, 1, ..., L-1, or `None`.
+        slot_positions: Integer tensor `(B, L)`, the position that each place stands for.
+
+    Returns:
+        A float tensor that broadcasts to `(B, N, T, L)`, or `None`.
+    """
+    if bias is None or bias.shape[-1] == 1:
+        return bias
+    bias = ops.reshape(bias, (1,) * (4 - len(bias.shape)) + tuple(ops.shape(bias)))
+    bias = ops.broadcast_to(bias, (ops.shape(slot_positions)[0], *tuple(ops.shape(bias))[1:]))
+    return ops.take_along_axis(bias, slot_positions[:, None, None, :], axis=-1)
+
+
 def as_rows(cache, new, positions):
     """Returns a cache as rows `(B * N * L, H)`, the rows to write to `(B * N * T,)`, and what to write `(B * N * T, H)`."""
     batch_size, num_heads, length = ops.shape(new)[0], new.shape[1], ops.shape(cache)[2]

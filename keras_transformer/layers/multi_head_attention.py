@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from keras_transformer.layers.attention_cache import grows, write_at, write_from
+from keras_transformer.layers.attention_cache import at_places, grows, write_at, write_from
 from keras_transformer.layers.initializers import initializer_for
 from keras_transformer.layers.rows import on_rows
 from keras_transformer.layers.scaled_dot_product import attention_weights, fused_attention, heads_first, with_head_axis
@@ -59,7 +59,7 @@ class MultiHeadAttention(keras.layers.Layer):
             `positions`, and each query sees what stands at its position and before) or from `fixed_cache` (cross-attention:
             it is only read, and `value` and `key` are not needed). Where several queries of a sentence are alternatives and
             not successors, as in beam search, a growing cache has three more entries: `slot`, the first of the places that
-            are written to in place of `positions`; `slot_positions` `(L,)`, the position that each place stands for; and
+            are written to in place of `positions`; `slot_positions` `(B, L)`, the position that each place stands for; and
             `visible` `(B, T, L)`, which places a query sees.
         return_attention_scores: Whether to return the attention weights as well.
         training: Whether dropout is at work.
@@ -221,6 +221,7 @@ class MultiHeadAttention(keras.layers.Layer):
         bias = self.score_bias(query_positions, key_positions)
         if grows(cache) and "visible" in cache:
             mask = combine_masks(mask, with_head_axis(cache["visible"]))
+            bias = at_places(bias, cache["slot_positions"])
             use_causal_mask = False
         else:
             use_causal_mask = use_causal_mask or grows(cache)
@@ -258,8 +259,7 @@ class MultiHeadAttention(keras.layers.Layer):
             keys, values = cache["key"], cache["value"]  # (B, N, L, H)
         else:
             keys, values = cache["fixed_key"], cache["fixed_value"]  # (B, N, S, H)
-        positions = cache["slot_positions"] if "slot_positions" in cache else ops.arange(ops.shape(keys)[2])
-        return heads_first(keys), heads_first(values), positions, cache
+        return heads_first(keys), heads_first(values), ops.arange(ops.shape(keys)[2]), cache
 
     def growing_cache(self, batch_size, length: int) -> dict:
         """Makes an empty cache for self-attention, with room for `length` positions: `{"key", "value"}`, `(B, N, L, H)`."""
