@@ -48,7 +48,9 @@ prove: $(VENV)/installed  ## Every proof at full size; writes docs/evidence.md
 
 bench: $(BENCH_VENV)/installed  ## This package beside its peers; writes docs/benchmarks.md
 	$(BENCH_VENV)/bin/python -m benchmarks.train_step --write docs/benchmarks.md
+	$(BENCH_VENV)/bin/python -m benchmarks.fit --write docs/benchmarks.md
 	$(BENCH_VENV)/bin/python -m benchmarks.decode --write docs/benchmarks.md
+	$(BENCH_VENV)/bin/python -m benchmarks.decode_profile --write docs/benchmarks.md
 	$(BENCH_VENV)/bin/python -m benchmarks.data --write docs/benchmarks.md
 	$(BENCH_VENV)/bin/python -m benchmarks.loss_memory --write docs/benchmarks.md
 

@@ -58,7 +58,7 @@ def measured(num_pairs: int) -> dict:
         return results
 
 
-def generate(folder: Path, num_pairs: int):
+def generate(folder: Path, num_pairs: int, num_tokenizer_lines: int = 100_000):
     """Writes two files of sentences of made-up words, whose frequencies fall as those of a language do, and a tokenizer."""
     import keras_transformer as kt
 
@@ -67,12 +67,13 @@ def generate(folder: Path, num_pairs: int):
     words = np.array(["".join(random.choice(letters, random.integers(1, 11))) for _ in range(NUM_WORDS)])
     chances = 1 / np.arange(2, NUM_WORDS + 2)
     with open(folder / "source", "w") as source, open(folder / "target", "w") as target:
-        for _ in range(0, num_pairs, CHUNK):
-            lengths = random.integers(*WORDS_PER_LINE, CHUNK)
+        for first in range(0, num_pairs, CHUNK):
+            count = min(CHUNK, num_pairs - first)
+            lengths = random.integers(*WORDS_PER_LINE, count)
             write_lines(source, lengths, words, chances, random)
-            write_lines(target, lengths + random.integers(-2, 3, CHUNK), words, chances, random)
+            write_lines(target, lengths + random.integers(-2, 3, count), words, chances, random)
     with open(folder / "source") as source:
-        lines = [line for line, _ in zip(source, range(100_000), strict=False)]
+        lines = [line for line, _ in zip(source, range(num_tokenizer_lines), strict=False)]
     kt.Tokenizer.train(iter(lines), 8000, progress=False).save(folder / "tokenizer")
 
 
