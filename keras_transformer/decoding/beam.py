@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_transformer.decoding.gathering import expand_like, of_one_token, put, take_beams, top_k
+from keras_transformer.decoding.gathering import expand_like, index_dtype, of_one_token, put, take_beams, top_k
 from keras_transformer.decoding.limits import IMPOSSIBLE, Limits, allowed_log_probabilities
 from keras_transformer.decoding.options import SearchOptions
 
@@ -43,16 +43,16 @@ class BeamSearch:
         """Returns the state after the first step, which all hypotheses have in common."""
         both, room = (batch_size, self.beam_size), (batch_size, self.beam_size, capacity)
         ended = {
-            "ended_tokens": ops.zeros(room, "int32"),
+            "ended_tokens": ops.zeros(room, index_dtype()),
             "ended_token_log_probs": ops.zeros(room, "float32"),
             "ended_scores": ops.full(both, IMPOSSIBLE, "float32"),
             "ended_log_probs": ops.full(both, IMPOSSIBLE, "float32"),
-            "ended_lengths": ops.zeros(both, "int32"),
+            "ended_lengths": ops.zeros(both, index_dtype()),
         }
         alive = {
             "position": ops.zeros((), "int32"),
-            "ids": ops.full((batch_size, 1), self.start_id, "int32"),
-            "tokens": ops.zeros((batch_size, 1, capacity), "int32"),
+            "ids": ops.full((batch_size, 1), self.start_id, index_dtype()),
+            "tokens": ops.zeros((batch_size, 1, capacity), index_dtype()),
             "token_log_probs": ops.zeros((batch_size, 1, capacity), "float32"),
             "log_probs": ops.zeros((batch_size, 1), "float32"),
         }
@@ -70,6 +70,7 @@ class BeamSearch:
         alive_log_probs, chosen = ops.top_k(
             ops.where(candidates["ends"], IMPOSSIBLE, candidates["log_probs"]), self.beam_size
         )  # (B, K)
+        alive_log_probs = self.within_beam(alive_log_probs)
         alive = {name: take_beams(candidates[name], chosen) for name in ("tokens", "token_log_probs", "ids", "parents")}
         done = self.newly_done(state, ended, alive_log_probs, position + 1)
         return {
@@ -95,14 +96,14 @@ class BeamSearch:
         open_log_probs = allowed_log_probabilities(log_probs, position, self.options, self.end_id)
         count = min(2 * self.beam_size, logits.shape[-1])
         best, ids = top_k(open_log_probs, count)  # (B, K, 2K)
-        best, ids = self.apply_forced(best, ops.cast(ids, "int32"), log_probs, forced)
+        best, ids = self.apply_forced(best, ids, log_probs, forced)
 
         # The best 2K of all.
         totals = ops.reshape(state["log_probs"][:, :, None] + best, (-1, width * count))
         missing = 2 * self.beam_size - width * count  # A vocabulary smaller than the beam.
         totals = ops.pad(totals, [(0, 0), (0, max(0, missing))], constant_values=IMPOSSIBLE)
         totals, places = ops.top_k(totals, 2 * self.beam_size)  # (B, 2K)
-        places = ops.minimum(ops.cast(places, "int32"), width * count - 1)
+        places = ops.minimum(ops.cast(places, index_dtype()), width * count - 1)
         parents = places // count
         chosen_ids = take_beams(ops.reshape(ids, (-1, width * count)), places)
         chosen_log_probs = take_beams(ops.reshape(best, (-1, width * count)), places)
@@ -127,35 +128,56 @@ class BeamSearch:
         """Merges the hypotheses that end now with those that have ended before; those of a sentence that is done stay."""
         length = state["position"] + 1
         log_probs = candidates["log_probs"]
-        counts = ops.logical_and(candidates["ends"], log_probs > IMPOSSIBLE / 2)
+        counts = ops.logical_and(self.within_candidates(candidates["ends"]), log_probs > IMPOSSIBLE / 2)
         new = {
             "ended_tokens": candidates["tokens"],
             "ended_token_log_probs": candidates["token_log_probs"],
-            "ended_scores": ops.where(counts, log_probs / self.options.penalty_of(length), IMPOSSIBLE),
+            "ended_scores": ops.where(counts, log_probs / self.penalty_of(length), IMPOSSIBLE),
             "ended_log_probs": ops.where(counts, log_probs, IMPOSSIBLE),
-            "ended_lengths": ops.where(counts, length, 0),
+            "ended_lengths": ops.where(counts, ops.cast(length, index_dtype()), 0),
         }
         all_ended = {name: ops.concatenate([state[name], new[name]], axis=1) for name in new}
         _, chosen = ops.top_k(all_ended["ended_scores"], self.beam_size)
         merged = {name: take_beams(value, chosen) for name, value in all_ended.items()}
+        merged["ended_scores"] = self.within_beam(merged["ended_scores"])
         return {name: ops.where(expand_like(state["done"], value), state[name], value) for name, value in merged.items()}
 
     def newly_done(self, state: dict, ended: dict, alive_log_probs, length):
         """Tells for which sentences the search can stop, `(B,)`; `length` is that of the live hypotheses."""
-        options = self.options
-        best_alive = alive_log_probs[:, 0]
+        best_alive = alive_log_probs[:, :1]  # (B, 1)
         scores = ended["ended_scores"]
-        all_found = scores[:, -1] > IMPOSSIBLE / 2
-        if options.stopping == "first":
-            done = all_found
-        elif options.stopping == "heuristic":
-            done = ops.logical_and(all_found, scores[:, -1] >= best_alive / options.penalty_of(length))
+        last = self.last_of_beam(scores)
+        if self.options.stopping == "first":
+            done = last > IMPOSSIBLE / 2
+        elif self.options.stopping == "heuristic":
+            done = ops.logical_and(last > IMPOSSIBLE / 2, last >= best_alive / self.penalty_of(length))
         else:
-            # A log-probability never rises, so it is divided by the penalty that does it most good.
-            kindest = self.limits.max_lengths + 1 if options.length_penalty > 0 else length + 1
-            wanted = scores[:, options.num_hypotheses - 1]
-            done = ops.logical_and(wanted > IMPOSSIBLE / 2, wanted >= best_alive / options.penalty_of(kindest))
-        return ops.logical_or(done, length > self.limits.max_lengths)
+            wanted = scores[:, self.options.num_hypotheses - 1 :][:, :1]
+            done = ops.logical_and(wanted > IMPOSSIBLE / 2, wanted >= best_alive / self.kindest_penalty(length))
+        return ops.logical_or(done[:, 0], ops.greater(length, self.limits.max_lengths))
+
+    def kindest_penalty(self, length):
+        """Returns the penalty that does a live hypothesis most good: the largest, for a log-probability never rises."""
+        longest = self.limits.max_lengths[:, None] + 1  # (B, 1)
+        return ops.maximum(self.penalty_of(longest), self.penalty_of(length + 1))
+
+    # What may differ from one sentence to the next: see `MixedBeamSearch`.
+
+    def penalty_of(self, length):
+        """Returns the penalty of a length, which counts the end."""
+        return self.options.penalty_of(length)
+
+    def within_beam(self, log_probs):
+        """Makes those hypotheses `(B, K)` impossible that are too many."""
+        return log_probs
+
+    def within_candidates(self, ends):
+        """Leaves those flags `(B, 2K)` out that do not belong to candidates."""
+        return ends
+
+    def last_of_beam(self, scores):
+        """Returns the last score of those `(B, K)` that are kept, `(B, 1)`."""
+        return scores[:, -1:]
 
     def result(self, state: dict) -> dict:
         """Returns the best hypotheses: `tokens`, `token_log_probs` `(B, n, L)`, `scores`, `log_probs`, `lengths` `(B, n)`."""

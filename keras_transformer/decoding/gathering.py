@@ -4,10 +4,15 @@ import keras
 from keras import ops
 
 
+def index_dtype() -> str:
+    """Returns the dtype of ids, lengths and places. TensorFlow computes with int32 on the host even where there is a GPU."""
+    return "int64" if keras.backend.backend() == "tensorflow" else "int32"
+
+
 def take_beams(values, beams):
     """Takes hypotheses: `(B, J)` or `(B, J, L)` with beams `(B, K)` -> `(B, K)` or `(B, K, L)`."""
-    beams = ops.cast(beams, "int32")
-    first = ops.arange(ops.shape(values)[0], dtype="int32")[:, None] * values.shape[1]  # (B, 1)
+    beams = ops.cast(beams, index_dtype())
+    first = ops.arange(ops.shape(values)[0], dtype=index_dtype())[:, None] * values.shape[1]  # (B, 1)
     flat = ops.reshape(values, (-1,)) if len(values.shape) == 2 else ops.reshape(values, (-1, ops.shape(values)[2]))
     return ops.take(flat, first + beams, axis=0)
 
@@ -15,8 +20,8 @@ def take_beams(values, beams):
 def of_one_token(log_probs, ids):
     """Takes the log-probabilities of one token a sentence: `(B, K, V)` with ids `(B,)` -> `(B, K, 1)`."""
     width, vocabulary_size = log_probs.shape[1:]
-    rows = ops.arange(ops.shape(ids)[0] * width, dtype="int32")  # (B * K,)
-    places = rows * vocabulary_size + ops.repeat(ids, width)
+    rows = ops.arange(ops.shape(ids)[0] * width, dtype=index_dtype())  # (B * K,)
+    places = rows * vocabulary_size + ops.repeat(ops.cast(ids, index_dtype()), width)
     return ops.reshape(ops.take(ops.reshape(log_probs, (-1,)), places), (-1, width, 1))
 
 
@@ -42,19 +47,19 @@ def top_k(values, count: int):
         count: How many are wanted.
 
     Returns:
-        A tuple: the entries, and their places, int32, `(..., count)`.
+        A tuple: the entries, and their places, `(..., count)`.
     """
     size = values.shape[-1]
     group = next((divisor for divisor in range(64, 7, -1) if size % divisor == 0), 1)
     if keras.backend.backend() != "tensorflow" or size // group <= 4 * count or group == 1:
         best, places = ops.top_k(values, count)
-        return best, ops.cast(places, "int32")
+        return best, ops.cast(places, index_dtype())
     leading = tuple(ops.shape(values))[:-1]
     groups = ops.reshape(values, (-1, size // group, group))  # (rows, groups, group)
     _, chosen = ops.top_k(ops.max(groups, axis=-1), count)  # (rows, count)
-    chosen = ops.sort(ops.cast(chosen, "int32"), axis=-1)  # Among equal entries, order decides.
+    chosen = ops.sort(ops.cast(chosen, index_dtype()), axis=-1)  # Among equal entries, order decides.
     candidates = ops.reshape(take_beams(groups, chosen), (-1, count * group))
     best, places = ops.top_k(candidates, count)  # (rows, count)
-    places = ops.cast(places, "int32")
+    places = ops.cast(places, index_dtype())
     places = take_beams(chosen, places // group) * group + places % group
     return ops.reshape(best, (*leading, count)), ops.reshape(places, (*leading, count))

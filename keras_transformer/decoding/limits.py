@@ -24,12 +24,13 @@ class Limits:
 
     def forced_ids(self, position, end_id: int):
         """Returns the token that must stand at a position, `(B,)`; -1 where any may."""
-        forced = ops.where(position >= self.max_lengths, end_id, -1)
+        forced = ops.where(ops.greater_equal(position, self.max_lengths), end_id, -1)
+        forced = ops.cast(forced, self.max_lengths.dtype)
         if self.prefix_ids is None:
             return forced
         place = ops.minimum(position, ops.shape(self.prefix_ids)[1] - 1)
         given = ops.take(self.prefix_ids, place, axis=1)  # (B,)
-        return ops.where(position < self.prefix_lengths, given, forced)
+        return ops.where(ops.less(position, self.prefix_lengths), given, forced)
 
 
 def allowed_log_probabilities(log_probabilities, position, options, end_id: int):

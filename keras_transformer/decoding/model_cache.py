@@ -11,7 +11,7 @@ Two ways of keeping the keys and values of hypotheses that come from one another
 import keras
 from keras import ops, tree
 
-from keras_transformer.decoding.gathering import take_beams
+from keras_transformer.decoding.gathering import index_dtype, take_beams
 from keras_transformer.layers.attention_cache import own_buffers
 
 
@@ -64,7 +64,7 @@ class SharedDecoder:
             "fixed": fixed,
             "past": own_buffers(past),
             "slot": ops.zeros((), "int32"),
-            "slot_positions": ops.zeros((batch_size, 1, num_places), "int32"),
+            "slot_positions": ops.zeros((batch_size, 1, num_places), index_dtype()),
             "visible": ops.zeros((batch_size, self.beam_size, num_places), "bool"),
         }
 
@@ -83,7 +83,7 @@ class SharedDecoder:
         places = ops.arange(ops.shape(cache["visible"])[2])  # (L,)
         own = places[None, :] == slot + ops.arange(width)[:, None]  # (K, L)
         visible = ops.logical_or(cache["visible"][:, :width], own)  # (B, K, L)
-        slot_positions = ops.where(places < slot, cache["slot_positions"], position)  # (B, 1, L)
+        slot_positions = ops.where(places < slot, cache["slot_positions"], ops.cast(position, index_dtype()))  # (B, 1, L)
         shared = {"slot": slot, "slot_positions": slot_positions[:, 0], "visible": visible}
         blocks = {
             name: {"self_attention": {**past, **shared}, "cross_attention": cache["fixed"][name]}
@@ -110,11 +110,11 @@ class SharedDecoder:
             added = capacity * self.beam_size - ops.shape(cache["visible"])[2]
             return {**cache, **tree.map_structure(lambda x: add_places(x, added), changing)}
         seen = ops.any(cache["visible"], axis=1)  # (B, L)
-        num_seen = ops.max(ops.sum(ops.cast(seen, "int32"), axis=1))
+        num_seen = ops.cast(ops.max(ops.sum(ops.cast(seen, index_dtype()), axis=1)), "int32")
         num_places = ops.shape(seen)[1]
-        order = ops.argsort(ops.arange(num_places) + ops.where(seen, 0, num_places), axis=1)  # (B, L): those seen come first
+        order = ops.argsort(ops.arange(num_places) + ops.where(seen, 0, num_places), axis=1)  # (B, L), those seen first
         free = (capacity - position) * self.beam_size
-        places = ops.pad(ops.cast(order, "int32")[:, :num_seen], [(0, 0), (0, free)])
+        places = ops.pad(ops.cast(order, index_dtype())[:, :num_seen], [(0, 0), (0, free)])
         moved = tree.map_structure(lambda x: take_places(x, places), changing)
         visible = ops.logical_and(moved["visible"], ops.arange(ops.shape(places)[1]) < num_seen)
         return {**cache, **moved, "slot": num_seen, "visible": visible}
@@ -128,7 +128,7 @@ def add_places(x, count):
 def take_places(x, places):
     """Takes the same places for all heads or hypotheses: `(B, J, L, ...)` with places `(B, M)` -> `(B, J, M, ...)`."""
     batch_size, size, length = tuple(ops.shape(x))[:3]
-    first = ops.arange(batch_size * size, dtype="int32") * length
+    first = ops.arange(batch_size * size, dtype=index_dtype()) * ops.cast(length, index_dtype())
     rows = ops.reshape(first, (batch_size, size, 1)) + places[:, None, :]
     return ops.take(ops.reshape(x, (batch_size * size * length, *x.shape[3:])), rows, axis=0)
 

@@ -95,6 +95,9 @@ class SearchOptions:
 
     def penalty_of(self, length):
         """Returns the penalty of a length, which counts the end: a float32 tensor."""
+        return self.penalty_base(length) ** self.length_penalty
+
+    def penalty_base(self, length):
+        """Returns what is raised to the power of `length_penalty`."""
         length = ops.cast(length, "float32")
-        base = (5.0 + length) / 6.0 if self.penalty == "google" else ops.maximum(length, 1.0)
-        return base**self.length_penalty
+        return (5.0 + length) / 6.0 if self.penalty == "google" else ops.maximum(length, 1.0)

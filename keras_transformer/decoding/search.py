@@ -5,7 +5,9 @@ import numpy as np
 from keras import ops, tree
 
 from keras_transformer.decoding.beam import BeamSearch
+from keras_transformer.decoding.gathering import index_dtype
 from keras_transformer.decoding.limits import Limits
+from keras_transformer.decoding.mixed_beam import MixedBeamSearch
 from keras_transformer.decoding.model_cache import make_decoder
 from keras_transformer.decoding.options import SearchOptions
 from keras_transformer.decoding.token_by_token import TokenByToken
@@ -23,7 +25,8 @@ class Search:
 
     Inputs are a dictionary of tensors: `source_ids` `(B, S)`, padded with the model's `pad_id`; `max_lengths` `(B,)`, the most
     tokens of each translation without its end; and where they are wanted, `prefix_ids` `(B, P)` and `prefix_lengths` `(B,)`,
-    with which each translation begins, and `chances` `(B, steps)`, numbers from 0 to 1 that decide what is drawn.
+    with which each translation begins; `chances` `(B, steps)`, numbers from 0 to 1 that decide what is drawn; `beam_sizes` and
+    `length_penalties` `(B,)`, with which each sentence has a search of its own, of at most `options.beam_size` hypotheses.
 
     A result is a dictionary of `tokens` and `token_log_probs` `(B, n, L)`, `scores`, `log_probs` and `lengths` `(B, n)`.
     Lengths count the end, and what stands beyond them means nothing. A hypothesis that was not found has length 0.
@@ -41,13 +44,15 @@ class Search:
         """Makes the search for these inputs."""
         limits = Limits(inputs["max_lengths"], inputs.get("prefix_ids"), inputs.get("prefix_lengths"))
         ids = self.model.config.start_id, self.model.config.end_id
-        if self.decoder.beam_size == 1:
+        if self.decoder.beam_size == 1 and "beam_sizes" not in inputs:
             return TokenByToken(self.decoder, self.options, limits, *ids, inputs.get("chances"))
+        if "beam_sizes" in inputs:
+            return MixedBeamSearch(self.decoder, self.options, limits, *ids, inputs["beam_sizes"], inputs["length_penalties"])
         return BeamSearch(self.decoder, self.options, limits, *ids)
 
     def capacities(self, max_lengths):
         """Returns for how many target positions caches need room at first and at last."""
-        last = (ops.max(max_lengths) + segment()) // segment() * segment()  # The end needs room as well.
+        last = (ops.cast(ops.max(max_lengths), "int32") + segment()) // segment() * segment()  # The end needs room as well.
         return (segment(), last) if self.decoder.can_grow else (last, last)
 
     def start(self, inputs: dict, capacity) -> dict:
@@ -92,6 +97,7 @@ class Search:
         """Searches to the end within a TensorFlow graph, where only TensorFlow's own loop lets tensors change their size."""
         import tensorflow as tf  # noqa: TID251
 
+        inputs = {name: tf.cast(x, index_dtype()) if x.dtype.is_integer else x for name, x in inputs.items()}
         first, last = self.capacities(inputs["max_lengths"])
         state = self.start(inputs, first)
         if not self.decoder.can_grow:
@@ -106,7 +112,7 @@ class Search:
             state = self.go_on(mine, state, capacity_of(state) + is_full * segment())
             found = put_rows(found, rows, self.result(mine, state))
             # Sentences that are done leave the batch.
-            alive = tf.reshape(tf.cast(tf.where(~state["done"]), "int32"), (-1,))
+            alive = tf.reshape(tf.where(~state["done"]), (-1,))
             state, rows = tf.cond(
                 tf.size(alive) < tf.size(rows),
                 lambda: (take_rows(state, alive), tf.gather(rows, alive)),
@@ -114,7 +120,8 @@ class Search:
             )
             return state, rows, found
 
-        start = state, tf.range(tf.shape(inputs["source_ids"])[0]), self.result(inputs, state)
+        rows = tf.range(tf.shape(inputs["source_ids"], index_dtype())[0])
+        start = state, rows, self.result(inputs, state)
         return tf.while_loop(has_more, body, start, shape_invariants=tree.map_structure(with_open_sizes, start))[2]
 
 

@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_transformer.decoding.gathering import expand_like, put, take_beams
+from keras_transformer.decoding.gathering import expand_like, index_dtype, put, take_beams
 from keras_transformer.decoding.limits import IMPOSSIBLE, Limits, allowed_log_probabilities
 from keras_transformer.decoding.options import SearchOptions
 
@@ -30,11 +30,11 @@ class TokenByToken:
         """Returns the state before the first step."""
         return {
             "position": ops.zeros((), "int32"),
-            "ids": ops.full((batch_size, 1), self.start_id, "int32"),
-            "tokens": ops.zeros((batch_size, 1, capacity), "int32"),
+            "ids": ops.full((batch_size, 1), self.start_id, index_dtype()),
+            "tokens": ops.zeros((batch_size, 1, capacity), index_dtype()),
             "token_log_probs": ops.zeros((batch_size, 1, capacity), "float32"),
             "log_probs": ops.zeros((batch_size, 1), "float32"),
-            "lengths": ops.zeros((batch_size, 1), "int32"),
+            "lengths": ops.zeros((batch_size, 1), index_dtype()),
             "done": ops.zeros((batch_size,), "bool"),
             "cache": cache,
         }
@@ -47,7 +47,7 @@ class TokenByToken:
         allowed = allowed_log_probabilities(log_probs, position, self.options, self.end_id)[:, 0]  # (B, V)
         ids = self.draw(allowed, position) if self.options.is_sampling else ops.argmax(allowed, axis=-1)
         forced = self.limits.forced_ids(position, self.end_id)
-        ids = ops.where(forced >= 0, forced, ops.cast(ids, "int32"))[:, None]  # (B, 1)
+        ids = ops.where(forced >= 0, forced, ops.cast(ids, index_dtype()))[:, None]  # (B, 1)
         chosen = take_beams(log_probs[:, 0], ids)  # (B, 1)
         new = {
             "tokens": put(state["tokens"], position, ids),
@@ -72,8 +72,8 @@ class TokenByToken:
             sorted_probabilities = ops.where(before < self.options.top_p, sorted_probabilities, 0.0)
             reached = ops.cumsum(sorted_probabilities, axis=-1)
         chance = ops.take(self.chances, position, axis=1)[:, None] * reached[:, -1:]  # (B, 1)
-        place = ops.sum(ops.cast(reached <= chance, "int32"), axis=-1, keepdims=True)
-        last = ops.sum(ops.cast(sorted_probabilities > 0, "int32"), axis=-1, keepdims=True) - 1
+        place = ops.sum(ops.cast(reached <= chance, index_dtype()), axis=-1, keepdims=True)
+        last = ops.sum(ops.cast(sorted_probabilities > 0, index_dtype()), axis=-1, keepdims=True) - 1
         return take_beams(ids, ops.minimum(place, last))[:, 0]
 
     def result(self, state: dict) -> dict:

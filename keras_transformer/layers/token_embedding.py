@@ -55,7 +55,8 @@ class TokenEmbedding(keras.layers.Layer):
         )
 
     def call(self, ids):
-        vectors = ops.take(self.embeddings, ops.cast(ids, "int32"), axis=0)  # (B, T, M)
+        ids = ids if keras.backend.standardize_dtype(ids.dtype) == "int64" else ops.cast(ids, "int32")
+        vectors = ops.take(self.embeddings, ids, axis=0)  # (B, T, M)
         vectors = ops.cast(vectors, self.compute_dtype)
         return vectors * self.model_dim**0.5 if self.scale else vectors
 

@@ -89,6 +89,17 @@ def allowed(position, token, options, max_length, end_id):
     return token not in options.banned_ids and not (token == end_id and position < options.min_length)
 
 
+def greedy_search(next_log_probabilities, options, max_length, end_id, events=None):
+    """Takes the best token each time, and returns what it comes to as the only hypothesis: (score, log-probability, tokens)."""
+    total, tokens = 0.0, ()
+    while not tokens or tokens[-1] != end_id:
+        values = next_log_probabilities(tokens)
+        choices = [token for token in range(len(values)) if allowed(len(tokens), token, options, max_length, end_id)]
+        best = max(choices, key=lambda token: values[token])
+        total, tokens = total + values[best], (*tokens, best)
+    return [(total / penalty(len(tokens), options), total, tokens)]
+
+
 def beam_search(next_log_probabilities, options, max_length, end_id, events=None):
     """Returns the ended hypotheses, best first: (score, log-probability, tokens)."""
     events = {} if events is None else events

@@ -212,11 +212,8 @@ def test_greedy_takes_the_best_token_each_time():
         randomize(model, seed)
         rows, source_ids = random_sources(seed, (5,), 11)
         follow = reference.PlainTransformer(model).next_log_probabilities(rows[0])
-        tokens = []
-        while len(tokens) < 9 and END not in tokens:
-            tokens.append(int(np.argmax(follow(tokens))))
-        tokens += [] if END in tokens else [END]
-        assert hypotheses_of(search(inputs_of(source_ids, 9)), 0)[0][2] == tuple(tokens)
+        expected = reference.greedy_search(follow, SearchOptions(beam_size=1), 9, END)
+        assert_same(hypotheses_of(search(inputs_of(source_ids, 9)), 0), expected)
 
 
 def test_options_that_cannot_be_meant():
