@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+FIRST = ("tests/foreign", "tests/layers", "tests/models", "tests")  # The whole suite, beginning where mutants live.
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def failing_test(mutant: Mutant, *pytest_arguments: str) -> str | None:
             raise ValueError(f"{mutant.name}: {mutant.file} should contain this once: {mutant.line}")
         file.write_text(text.replace(mutant.line, mutant.replacement), encoding="utf8")
         environment = {**os.environ, "PROVE": "0", "EVIDENCE": ""}
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *pytest_arguments]
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *(pytest_arguments or FIRST)]
         result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if result.returncode not in (0, 1):
         raise RuntimeError(f"{mutant.name}: pytest did not run: {result.stdout[-2000:]}{result.stderr[-2000:]}")

@@ -31,6 +31,13 @@ def put(values, position, new):
     return ops.where(here, ops.cast(new, values.dtype)[..., None], values)
 
 
+def add_zeros(x, count, axis: int):
+    """Lengthens an axis by zeros. (A GPU cannot pad integers on TensorFlow.)"""
+    shape = list(ops.shape(x))
+    shape[axis] = count
+    return ops.concatenate([x, ops.zeros(shape, dtype=x.dtype)], axis=axis)
+
+
 def expand_like(flags, values):
     """Gives flags `(B,)` as many axes as `values` has."""
     return ops.reshape(flags, (-1,) + (1,) * (len(values.shape) - 1))

@@ -11,7 +11,7 @@ Two ways of keeping the keys and values of hypotheses that come from one another
 import keras
 from keras import ops, tree
 
-from keras_transformer.decoding.gathering import index_dtype, take_beams
+from keras_transformer.decoding.gathering import add_zeros, index_dtype, take_beams
 from keras_transformer.layers.attention_cache import own_buffers
 
 
@@ -108,21 +108,17 @@ class SharedDecoder:
         changing = {name: cache[name] for name in ("past", "slot_positions", "visible")}
         if self.beam_size == 1 or keras.backend.backend() == "jax":  # A program of JAX has to know its sizes beforehand.
             added = capacity * self.beam_size - ops.shape(cache["visible"])[2]
-            return {**cache, **tree.map_structure(lambda x: add_places(x, added), changing)}
+            return {**cache, **tree.map_structure(lambda x: add_zeros(x, added, axis=2), changing)}
         seen = ops.any(cache["visible"], axis=1)  # (B, L)
         num_seen = ops.cast(ops.max(ops.sum(ops.cast(seen, index_dtype()), axis=1)), "int32")
-        num_places = ops.shape(seen)[1]
-        order = ops.argsort(ops.arange(num_places) + ops.where(seen, 0, num_places), axis=1)  # (B, L), those seen first
+        num_places = ops.cast(ops.shape(seen)[1], index_dtype())
+        places = ops.arange(num_places, dtype=index_dtype())
+        order = ops.argsort(ops.where(seen, places, places + num_places), axis=1)  # (B, L), those seen come first
         free = (capacity - position) * self.beam_size
-        places = ops.pad(ops.cast(order, index_dtype())[:, :num_seen], [(0, 0), (0, free)])
+        places = add_zeros(ops.cast(order, index_dtype())[:, :num_seen], free, axis=1)
         moved = tree.map_structure(lambda x: take_places(x, places), changing)
         visible = ops.logical_and(moved["visible"], ops.arange(ops.shape(places)[1]) < num_seen)
         return {**cache, **moved, "slot": num_seen, "visible": visible}
-
-
-def add_places(x, count):
-    """Lengthens the third axis, that of places."""
-    return ops.pad(x, [(0, 0), (0, 0), (0, count)] + [(0, 0)] * (len(x.shape) - 3))
 
 
 def take_places(x, places):

@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops, tree
 
 from keras_transformer.decoding.beam import BeamSearch
-from keras_transformer.decoding.gathering import index_dtype
+from keras_transformer.decoding.gathering import add_zeros, index_dtype
 from keras_transformer.decoding.limits import Limits
 from keras_transformer.decoding.mixed_beam import MixedBeamSearch
 from keras_transformer.decoding.model_cache import make_decoder
@@ -71,7 +71,7 @@ class Search:
     def grow(self, state: dict, capacity) -> dict:
         """Makes room for more positions in a state."""
         added = capacity - capacity_of(state)
-        histories = {name: ops.pad(value, [(0, 0), (0, 0), (0, added)]) for name, value in state.items() if "token" in name}
+        histories = {name: add_zeros(value, added, axis=2) for name, value in state.items() if "token" in name}
         return {**state, **histories, "cache": self.decoder.grow(state["cache"], state["position"], capacity)}
 
     def result(self, inputs: dict, state: dict) -> dict:
@@ -175,4 +175,4 @@ def lengthened(value, like):
     """Pads a tensor `(B, n, L)` to the length of another; one without lengths stays as it is."""
     if len(value.shape) < 3:
         return value
-    return ops.pad(value, [(0, 0), (0, 0), (0, ops.shape(like)[2] - ops.shape(value)[2])])
+    return add_zeros(value, ops.shape(like)[2] - ops.shape(value)[2], axis=2)

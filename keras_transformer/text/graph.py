@@ -23,6 +23,7 @@ class GraphTokenizer:
         self.serialized = serialized
         self.name = f"sentencepiece_{hashlib.sha256(serialized).hexdigest()}"
         self.surfaces = tuple(model.surfaces)
+        self.pieces = tuple(piece.piece for piece in model.proto.pieces)
         self.end_id = model.special_ids["end"]
         self.added_space = {"start": "^ ", "end": " $", "": ""}[model.added_space]
         self.encode = tf.function(self.encode, input_signature=[tf.TensorSpec([None], tf.string)])
@@ -41,9 +42,19 @@ class GraphTokenizer:
         ids = tf.convert_to_tensor(ids)  # (B, T)
         ended = tf.cumsum(tf.cast(ids == self.end_id, tf.int32), axis=1) > 0
         is_piece = ~ended & (ids >= 0) & (ids < len(self.surfaces))
-        surfaces = tf.gather(tf.constant(self.surfaces), tf.where(is_piece, ids, tf.zeros_like(ids)))  # (B, T)
-        texts = valid_utf8(tf.strings.reduce_join(tf.where(is_piece, surfaces, ""), axis=1))  # (B,)
+        surfaces = look_up(self.surfaces, ids, is_piece)  # (B, T)
+        texts = valid_utf8(tf.strings.reduce_join(surfaces, axis=1))  # (B,)
         return tf.strings.regex_replace(texts, self.added_space, "", replace_global=False) if self.added_space else texts
+
+    def tokens(self, ids):
+        """Turns an integer tensor into a string tensor of pieces, empty where an id is none."""
+        ids = tf.convert_to_tensor(ids)
+        return look_up(self.pieces, ids, (ids >= 0) & (ids < len(self.pieces)))
+
+
+def look_up(strings: tuple, ids, is_wanted):
+    """Takes one of the strings for each id that is wanted, and an empty one for the others."""
+    return tf.where(is_wanted, tf.gather(tf.constant(strings), tf.where(is_wanted, ids, tf.zeros_like(ids))), "")
 
 
 def valid_utf8(strings):

@@ -292,6 +292,17 @@ class Tokenizer:
         """
         return self._in_graph().decode(ids)
 
+    def graph_tokens(self, ids):
+        """Does what `tokens` does for ids, with TensorFlow ops.
+
+        Args:
+            ids: Integer tensor of any shape; ids outside the vocabulary give empty strings.
+
+        Returns:
+            A string tensor of the same shape.
+        """
+        return self._in_graph().tokens(ids)
+
     def __reduce__(self):
         return type(self), (self._serialized,)
 
