@@ -21,7 +21,7 @@ from benchmarks.page import machine, write_section
 from benchmarks.shapes import SHAPES, Shape
 from training.run_log import RunLog
 
-NUM_PAIRS = {"tiny": 10_000, "base": 2_000}  # About half a minute each.
+NUM_PAIRS = {"tiny": 3_000, "base": 400}  # About twenty seconds each.
 NOTES = """\
 An epoch of generated sentences through `kt.callbacks.fit` with a `parallel_dataset`, `SmoothedCrossEntropy`, `paper_adam`,
 `TokenAccuracy`, `Perplexity` and the log of a run, beside the bare step of `benchmarks.train_step` (Keras' sparse

@@ -17,6 +17,7 @@ A line of code that changes a shape ends in a comment such as `# (B, N, T, S)`.
 """
 
 from keras_transformer import (
+    attention,
     bridges,
     callbacks,
     data,
@@ -28,7 +29,9 @@ from keras_transformer import (
     models,
     optimizers,
     schedules,
+    serving,
     text,
+    visualization,
 )
 from keras_transformer.decoding import SearchOptions
 from keras_transformer.models import Transformer, TransformerConfig
@@ -47,10 +50,12 @@ __all__ = [
     "Translator",
     "__version__",
     "as_tokenizer",
+    "attention",
     "bridges",
     "callbacks",
     "data",
     "decoding",
+    "export_saved_model",
     "layers",
     "load_tokenizer",
     "losses",
@@ -59,5 +64,14 @@ __all__ = [
     "models",
     "optimizers",
     "schedules",
+    "serving",
     "text",
+    "visualization",
 ]
+
+
+def __getattr__(name: str):
+    # Imported when it is first asked for, so that its module can also be run as a program.
+    if name == "export_saved_model":
+        return serving.export_saved_model
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

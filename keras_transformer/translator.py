@@ -15,6 +15,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import Progress
 
+from keras_transformer.attention import Attention, attention_scores, token_names
 from keras_transformer.decoding import SearchOptions, compile_scoring, compile_search
 from keras_transformer.folders import complete_folder
 from keras_transformer.models import Transformer
@@ -170,6 +171,33 @@ class Translator:
                 totals[number] = float(row.sum())
         return totals
 
+    def attend(
+        self, source: str, target: str | None = None, *, prefix: str | None = None, seed: int = 0, **search_options
+    ) -> Attention:
+        """Returns where every head of every layer looks while a translation is written.
+
+        Args:
+            source: A text.
+            target: Its translation. Without it, the one that the search finds.
+            prefix, seed: As in `translate`.
+            **search_options: Fields of `SearchOptions` to change for the search, such as `beam_size`.
+
+        Returns:
+            An `Attention`: to plot, to save, or to look at with `save_html`.
+        """
+        if not is_single(source) or not (target is None or is_single(target)):
+            raise ValueError(f"`attend` takes one text, and one translation of it. Received: {source!r:.100}, {target!r:.100}")
+        config, sides, options = self.model.config, self.tokenizer, self.options.override(**search_options)
+        (row,), _ = self._encode_sources([source])
+        if target is not None:
+            (ids,) = self._encode_side("target", [target])
+        else:
+            ids = self._best_ids(row, prefix, options, seed) if row else []
+        row, read, written = row or [config.end_id], [config.start_id, *ids], [*ids, config.end_id]
+        scores = attention_scores(self.model, [row], [read])
+        names = token_names(sides.source, row), token_names(sides.target, read), token_names(sides.target, written)
+        return Attention(*names, **{kind: weights[0] for kind, weights in scores.items()})
+
     # From text to ids.
 
     def _encode_side(self, side: str, texts: Sequence[str]) -> list[list[int]]:
@@ -216,6 +244,12 @@ class Translator:
                     results[number] = self._hypotheses(found, place, copies)
                 display.advance(task, len(numbers))
         return results
+
+    def _best_ids(self, source: list[int], prefix: str | None, options: SearchOptions, seed: int) -> list[int]:
+        """Returns the ids of the best translation of one source, without its end."""
+        search = self._search(options.override(max_length=None, extra_length=0))
+        found = search(self._inputs([(0, 0)], [source], self._encode_prefixes(prefix, 1), options, seed))
+        return found["tokens"][0, 0, : found["lengths"][0, 0] - 1].tolist()
 
     def _inputs(self, jobs: list[tuple[int, int]], sources, prefixes, options: SearchOptions, seed: int) -> dict:
         """Makes the inputs of a search for some sentences, each perhaps several times."""

@@ -1,7 +1,5 @@
 """From a recipe to what it speaks of: model, optimizer, datasets, options of the search."""
 
-import importlib.util
-
 import keras
 import numpy as np
 
@@ -28,8 +26,6 @@ def check_recipe(recipe: Recipe):
     with_table("evaluation", comparison, recipe.evaluation.lowercase, recipe.evaluation.tokenize)
     if recipe.evaluation.early_stopping is not None:
         with_table("evaluation", callbacks.EarlyStopping, recipe.evaluation.early_stopping, recipe.evaluation.patience)
-    if recipe.export.saved_model and importlib.util.find_spec("keras_transformer.serving") is None:
-        raise ValueError("Table [export]: this version has no `keras_transformer.serving`. Leave `saved_model` false")
 
 
 def with_table(name: str, check, *arguments):

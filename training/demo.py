@@ -1,7 +1,8 @@
 """Teaches a small Transformer what "it" means, in a few minutes: `make demo`.
 
 Trains the recipe `pronouns` into runs/demo, shows how the translation of two sentences changes on the way, and what it can do
-in the end. If it is stopped, the next call goes on; if it has finished, the next call shows the results.
+in the end; exports it for TensorFlow Serving into saved_models/pronouns. If it is stopped, the next call goes on; if it has
+finished, the next call shows the results.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from training.command import load_backend, make_console, run_command
 from training.recipe import read_recipe
 
 OUTPUT = Path("runs/demo")
+EXPORT = Path("saved_models/pronouns")
 GREETING = """\
   The animal didn't cross the street because it was too tired.
   The animal didn't cross the street because it was too wide.
@@ -36,6 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m training.demo", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--output", type=Path, default=OUTPUT, metavar="FOLDER", help=f"where the run goes ({OUTPUT})")
+    parser.add_argument("--export", type=Path, default=EXPORT, metavar="FOLDER", help=f"where the SavedModel goes ({EXPORT})")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a value of the recipe")
     options = parser.parse_args(argv)
     return run_command(lambda: run(options), "Stopped. Nothing is lost: the same command goes on where it was.")
@@ -46,6 +49,7 @@ def run(options: argparse.Namespace):
     recipe = read_recipe("pronouns", options.set)
     console = make_console()
     load_backend()
+    from training.demo_export import export
     from training.demo_show import ThinkingAloud, show
     from training.run_folder import RunFolder
     from training.trainer import train
@@ -58,6 +62,7 @@ def run(options: argparse.Namespace):
     command = f"python -m training.demo --output {folder}"
     results = train(recipe, folder, resume=True, command=command, extra_callbacks=[ThinkingAloud(folder, console)])
     show(folder, results, console)
+    export(folder, console, options.export)
     say(console, f"{next_steps(folder)}\n\nAll about this run, with curves: {folder.report}")
 
 

@@ -48,6 +48,8 @@ def finish(run: RunFolder, recipe: Recipe, translator: kt.Translator, splits: Sp
     }
     measure(results, translator, splits, recipe)
     save_curves(run, recipe, log, model.config.model_dim)
+    if recipe.export.saved_model:
+        kt.export_saved_model(translator, run.directory / "saved_model" / recipe.name)
     run.write_results(results)
     write_report(run, recipe, results)
     return results

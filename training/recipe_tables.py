@@ -244,7 +244,7 @@ class ExportTable:
     """The table `[export]`: what else is made of the finished model.
 
     Args:
-        saved_model: Whether to export a SavedModel for TensorFlow Serving.
+        saved_model: Whether to export a SavedModel for TensorFlow Serving, into the run's folder `saved_model/NAME`.
     """
 
     saved_model: bool = key(switch, False)

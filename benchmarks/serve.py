@@ -1,0 +1,152 @@
+"""An exported model under load, beside CTranslate2 with the same weights: `python -m benchmarks.serve`.
+
+Clients ask for one sentence after the other; requests that wait are put together. Both engines have the same requests, the same
+batching and the same number of threads, and take turns.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.page import machine, version_of, write_section
+from benchmarks.serving.engines import TARGET_TOKENS, TITLES
+from benchmarks.shapes import SHAPES
+from benchmarks.worker_process import worker_environment
+
+NOTES = f"""\
+The base shape with random weights; sources of 10 to 40 tokens, translations of {TARGET_TOKENS} tokens with 4 beams. Text in,
+text out: CTranslate2 has SentencePiece before and behind it, the SavedModel has it inside. Our engine is what a server runs,
+TensorFlow's C runtime through ctypes; it is not TensorFlow Serving, and there is no network between. Clients ask for a sentence
+and wait for it; up to 32 sentences that wait are translated together, by as many batches at once as there are threads. Speed is
+the best of the rounds; latencies are those of the same round. Loading is that of a process that has its libraries."""
+
+
+class Engine:
+    """An engine in a subprocess that is idle unless asked."""
+
+    def __init__(self, name: str, folder: Path, threads: int):
+        self.name, self.rounds, self.peak_gib = name, {}, 0.0
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.serving.worker", name, str(folder), str(threads)],
+            env={**os.environ, **worker_environment(threads), "KERAS_BACKEND": "torch"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self.start = self.read()
+
+    def read(self) -> dict:
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.name} stopped with {self.process.wait()}")
+        return json.loads(line)
+
+    def run_round(self, clients: int, seconds: float):
+        print(json.dumps({"clients": clients, "seconds": seconds}), file=self.process.stdin, flush=True)
+        found = self.read()
+        self.peak_gib = found["peak_gib"]
+        self.rounds.setdefault(clients, []).append(found["waits"])
+
+    def best(self, clients: int) -> dict:
+        """Returns sentences a second and latencies of the best round."""
+        best = max(self.rounds[clients], key=lambda one: len(one["each"]) / one["seconds"])
+        waits = sorted(best["each"])
+        return {
+            "sentences": len(waits) / best["seconds"],
+            "p50": statistics.median(waits),
+            "p95": waits[min(len(waits) - 1, int(0.95 * len(waits)))],
+        }
+
+    def stop(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def main():
+    """Measures what the command line asks for, and prints or writes it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shape", choices=SHAPES, default="base", help="model to serve")
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 4, 8, 16, 32], help="how many ask at once")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each engine has a turn")
+    parser.add_argument("--seconds", type=float, default=5.0, help="length of a turn")
+    parser.add_argument("--threads", type=int, default=2, help="threads of each engine")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="Markdown page whose section is to be replaced")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        environment = {**os.environ, "KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3"}
+        command = [sys.executable, "-m", "benchmarks.serving.prepare", str(folder), options.shape]
+        subprocess.run(command, env=environment, check=True)
+        engines = [Engine(name, folder, options.threads) for name in TITLES]
+        try:
+            for clients in options.clients:
+                for _ in range(options.rounds):
+                    for engine in engines:
+                        engine.run_round(clients, options.seconds)
+        finally:
+            for engine in engines:
+                engine.stop()
+        sizes = {"ours": size_of(folder / "export" / "1"), "ctranslate2": size_of(folder / "ctranslate2")}
+    text = tables(engines, options.clients, sizes)
+    print(text)
+    if options.write:
+        command = shlex.join(["python", "-m", "benchmarks.serve", *sys.argv[1:]])
+        write_section(options.write, "serve", section(text, command))
+
+
+def size_of(folder: Path) -> float:
+    """Returns the size of all files in a folder, in MiB."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 2**20
+
+
+def tables(engines: list[Engine], clients: list[int], sizes: dict[str, float]) -> str:
+    """Makes two Markdown tables: under load, and at rest."""
+    peer = next(engine for engine in engines if engine.name == "ctranslate2")
+    lines = [
+        "| clients | engine | sentences/s | times CTranslate2 | p50, s | p95, s |",
+        "| ---: | --- | ---: | ---: | ---: | ---: |",
+    ]
+    for count in clients:
+        for engine in engines:
+            best = engine.best(count)
+            ratio = best["sentences"] / peer.best(count)["sentences"]
+            figures = (best["sentences"], ratio, best["p50"], best["p95"])
+            lines.append(" | ".join([f"| {count}", TITLES[engine.name], *(f"{figure:.2f}" for figure in figures)]) + " |")
+    lines += [
+        "",
+        "| engine | loading, s | first answer after it, s | size, MiB | peak memory, GiB |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    for engine in engines:
+        start = engine.start
+        lines.append(
+            f"| {TITLES[engine.name]} | {start['load']:.2f} | {start['first_answer']:.2f} | {sizes[engine.name]:.0f} "
+            f"| {engine.peak_gib:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def section(text: str, command: str) -> str:
+    """Returns the section of the page."""
+    versions = ", ".join(f"{name} {version_of(name)}" for name in ("tensorflow", "ctranslate2"))
+    return f"""## Serving
+
+{NOTES}
+
+{text}
+
+Measured on {datetime.date.today()}, {machine()}, {versions}, with
+
+    {command}"""
+
+
+if __name__ == "__main__":
+    main()

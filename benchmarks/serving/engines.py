@@ -1,0 +1,41 @@
+"""Who serves: our SavedModel in TensorFlow's C runtime, and CTranslate2 with the same weights."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+TARGET_TOKENS = 24
+
+
+def ours(folder: Path, threads: int) -> Callable[[list[str]], list[str]]:
+    """Loads the exported version. A thread for each batch, one thread for an operation."""
+    from keras_transformer.serving.runtime import SavedModelSession
+
+    session = SavedModelSession(folder / "export" / "1", intra_op_threads=1, inter_op_threads=threads)
+
+    def translate(texts: list[str]) -> list[str]:
+        found = session.run("serving_default", {"text": texts})["translation"]
+        return [text.decode() for text in found]
+
+    return translate
+
+
+def ctranslate2(folder: Path, threads: int) -> Callable[[list[str]], list[str]]:
+    """Loads the same model in CTranslate2, with the same tokenizer before and behind it."""
+    import ctranslate2
+    import sentencepiece
+
+    tokenizer = sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
+    translator = ctranslate2.Translator(str(folder / "ctranslate2"), inter_threads=threads, intra_threads=1)
+
+    def translate(texts: list[str]) -> list[str]:
+        sources = tokenizer.encode(texts, out_type=str)
+        found = translator.translate_batch(
+            sources, beam_size=4, length_penalty=0.6, max_decoding_length=TARGET_TOKENS, min_decoding_length=TARGET_TOKENS
+        )
+        return tokenizer.decode([result.hypotheses[0] for result in found])
+
+    return translate
+
+
+ENGINES = {"ours": ours, "ctranslate2": ctranslate2}
+TITLES = {"ours": "SavedModel, TensorFlow's C runtime", "ctranslate2": "CTranslate2, float32"}

@@ -1,0 +1,60 @@
+"""An engine in a process of its own: `python -m benchmarks.serving.worker ENGINE FOLDER THREADS`.
+
+It says how long it took to load and to give its first answer. Then it answers each line of JSON, `{"clients": ...,
+"seconds": ...}`, with the number of sentences translated for that many clients, and the seconds that each of them waited.
+"""
+
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+
+from benchmarks.memory import peak_gib
+from benchmarks.serving.batcher import Batcher
+from benchmarks.serving.engines import ENGINES
+from benchmarks.worker import answer, take_over_standard_output
+
+MAX_BATCH_SIZE = 32
+
+
+def main():
+    """Loads the engine and serves until the input is closed."""
+    answers = take_over_standard_output()
+    engine, folder, threads = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+    sentences = json.loads((folder / "sentences.json").read_text(encoding="utf8"))
+    started = time.perf_counter()
+    translate = ENGINES[engine](folder, threads)
+    loaded = time.perf_counter()
+    translate(sentences[:1])
+    answer(answers, {"load": loaded - started, "first_answer": time.perf_counter() - loaded})
+    batcher = Batcher(translate, threads, MAX_BATCH_SIZE)
+    for line in sys.stdin:
+        question = json.loads(line)
+        waits = ask_for(question["seconds"], question["clients"], batcher, sentences)
+        answer(answers, {"waits": waits, "peak_gib": peak_gib()})
+    batcher.close()
+
+
+def ask_for(seconds: float, clients: int, batcher: Batcher, sentences: list[str]) -> dict:
+    """Lets clients ask, each for the next sentence when it has the last; returns how long each sentence took."""
+    waits, stop = [], time.perf_counter() + seconds
+
+    def ask(number: int):
+        while time.perf_counter() < stop:
+            started = time.perf_counter()
+            batcher.ask(sentences[number % len(sentences)])
+            waits.append(time.perf_counter() - started)
+            number += clients
+
+    started = time.perf_counter()
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return {"seconds": time.perf_counter() - started, "each": waits}
+
+
+if __name__ == "__main__":
+    main()

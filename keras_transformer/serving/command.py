@@ -1,0 +1,130 @@
+"""The command line of the client; see `keras_transformer.serving.client`."""
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from keras_transformer.serving import client as module
+from keras_transformer.serving.client import Client
+from keras_transformer.serving.errors import ServingError
+
+CHUNK = 256  # Lines that are sent before the first answer is written.
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command and returns its exit code: 0, 1 if the server fails, 2 if the input is wrong."""
+    options = parse_arguments(argv)
+    try:
+        with Client(
+            options.url,
+            model=options.model,
+            version=options.version,
+            label=options.label,
+            timeout=options.timeout,
+            retries=options.retries,
+            batch_size=options.batch_size,
+        ) as client:
+            for line in answers(client, options):
+                print(line, flush=True)
+    except ServingError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m keras_transformer.serving.client",
+        description=module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("texts", nargs="*", metavar="TEXT", help="what to translate; a - or none reads lines")
+    parser.add_argument("--url", default="http://localhost:8501", help="the server (%(default)s; grpc://host:8500 for gRPC)")
+    parser.add_argument("--model", required=True, metavar="NAME", help="the model's name on the server")
+    parser.add_argument("--version", type=int, metavar="N", help="ask this version instead of the newest")
+    parser.add_argument("--label", help="ask the version with this label")
+    parser.add_argument("--beam-size", type=int, metavar="K", help="number of beams; 1 is the quickest")
+    parser.add_argument("--length-penalty", type=float, metavar="A", help="exponent of the length penalty")
+    parser.add_argument("--max-length", type=int, metavar="N", help="most tokens of a translation")
+    parser.add_argument("--scores", action="store_true", help="show the score of each translation")
+    parser.add_argument("--timeout", type=float, default=30, metavar="SECONDS", help="for one request (30)")
+    parser.add_argument("--retries", type=int, default=3, metavar="N", help="if the server is overloaded (3)")
+    parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="sentences in a request (32)")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--nbest", action="store_true", help="show several translations of each sentence")
+    what.add_argument("--score", action="store_true", help="score lines of a sentence, a tab and its translation")
+    what.add_argument("--status", action="store_true", help="show the state of the model's versions")
+    what.add_argument("--metadata", action="store_true", help="show the signatures")
+    return parser.parse_args(argv)
+
+
+def answers(client: Client, options: argparse.Namespace) -> Iterator[str]:
+    """Yields the lines that the command prints."""
+    if options.status:
+        yield from (f"{one.version}\t{one.state}\t{one.message}".rstrip() for one in client.status())
+    elif options.metadata:
+        for name, sides in client.metadata().items():
+            yield name
+            yield from described_tensors("<-", sides["inputs"])
+            yield from described_tensors("->", sides["outputs"])
+    else:
+        yield from in_chunks(client, input_lines(options.texts), options)
+
+
+def described_tensors(arrow: str, tensors: dict[str, dict]) -> Iterator[str]:
+    """Yields a line for each input or output."""
+    for name, info in tensors.items():
+        yield f"  {arrow} {name}: {info['dtype']} {info['shape']}"
+
+
+def input_lines(texts: Sequence[str]) -> Iterable[str]:
+    """Returns the texts of the command line, or the lines of the standard input."""
+    return texts if texts and list(texts) != ["-"] else (line.rstrip("\r\n") for line in sys.stdin)
+
+
+def in_chunks(client: Client, lines: Iterable[str], options: argparse.Namespace) -> Iterator[str]:
+    """Yields the answers to many lines, some at a time."""
+    lines, first = iter(lines), 1
+    while chunk := list(islice(lines, CHUNK)):
+        answer = nbest_lines if options.nbest else score_lines if options.score else translation_lines
+        yield from answer(client, chunk, options, first)
+        first += len(chunk)
+
+
+def translation_lines(client: Client, texts: list[str], options: argparse.Namespace, first: int) -> Iterator[str]:
+    """Yields a line for each text."""
+    found = client.translate(
+        texts,
+        beam_size=options.beam_size,
+        length_penalty=options.length_penalty,
+        max_length=options.max_length,
+        return_scores=True,
+    )
+    for one in found:
+        yield f"{one.score:.4f}\t" * options.scores + one_line(one.text)
+
+
+def nbest_lines(client: Client, texts: list[str], options: argparse.Namespace, first: int) -> Iterator[str]:
+    """Yields several lines for each text, with its number."""
+    for number, hypotheses in enumerate(client.nbest(texts), first):
+        for one in hypotheses:
+            yield f"{number}\t" + f"{one.score:.4f}\t" * options.scores + one_line(one.text)
+
+
+def score_lines(client: Client, pairs: list[str], options: argparse.Namespace, first: int) -> Iterator[str]:
+    """Yields the log-probability and number of tokens of each pair."""
+    for number, pair in enumerate(pairs, first):
+        if "\t" not in pair:
+            raise ValueError(f"--score needs a sentence, a tab and a translation a line. Received: line {number}: {pair}")
+    sources, targets = zip(*(pair.split("\t", 1) for pair in pairs), strict=True)
+    yield from (f"{one.log_probability:.4f}\t{one.token_count}" for one in client.score(sources, targets))
+
+
+def one_line(text: str) -> str:
+    """Returns a text without line breaks."""
+    return " ".join(text.splitlines())

@@ -1,0 +1,252 @@
+"""From a translator to a folder that TensorFlow Serving runs: `python -m keras_transformer.serving.export RUN OUT`.
+
+RUN is the folder of a run of `training.train`, or one that `Translator.save` wrote, whichever backend it was trained on. OUT is
+the folder of the model, such as saved_models/en-de; the export becomes its next version when it has been written, loaded in
+another process and compared with the translator.
+"""
+
+import argparse
+import datetime
+import hashlib
+import importlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from keras_transformer.models import Transformer
+from keras_transformer.serving.server_files import BATCH_SIZES, write_server_files
+from keras_transformer.serving.verification import verify
+from keras_transformer.serving.versions import keep_newest, new_version
+from keras_transformer.translator import Translator
+from keras_transformer.version import __version__
+
+DTYPES = {None: None, "float32": "float32", "float16": "mixed_float16", "bfloat16": "mixed_bfloat16"}
+SAMPLES = ("The animal didn't cross the street because it was too tired.", "A house.", "", "one two three four five six seven")
+
+
+def export_saved_model(
+    translator: Translator,
+    directory: str | os.PathLike,
+    version: int | None = None,
+    *,
+    max_source_tokens: int | None = None,
+    max_target_tokens: int | None = None,
+    max_beam_size: int | None = None,
+    num_hypotheses: int | None = None,
+    dtype: str | None = None,
+    batch_sizes: Sequence[int] = BATCH_SIZES,
+    samples: Sequence[str] = SAMPLES,
+    keep: int | None = None,
+) -> Path:
+    """Writes a translator as a SavedModel for TensorFlow Serving, with all that is needed to start a server.
+
+    The version appears when it is complete: written, loaded in TensorFlow's C runtime by a process that knows nothing of this
+    package, and found to answer as the translator does.
+
+    Args:
+        translator: The translator. Its options become the defaults of the served model.
+        directory: The folder of the model, whose last part is its name on the server. Versions are numbered folders in it.
+        version: Number of the version. Defaults to the next one.
+        max_source_tokens: Where sources are cut. Defaults to what the model takes.
+        max_target_tokens: The most tokens of a translation. Defaults to that of the longest source, and 50 more.
+        max_beam_size: The widest beam that a request may ask for. Defaults to the translator's.
+        num_hypotheses: How many translations the signature `nbest` returns. Defaults to 4, or the beam if it is smaller.
+        dtype: `"float16"` or `"bfloat16"` to compute in half precision, for GPUs. Defaults to what the model computes in.
+        batch_sizes: The batch sizes that the server is to put requests together in.
+        samples: Texts that the export is compared with the translator on, and that warm up the server.
+        keep: How many versions to keep. Defaults to all.
+
+    Returns:
+        The folder of the version.
+
+    Example:
+
+        kt.export_saved_model(translator, "saved_models/en-de")  # saved_models/en-de/1
+    """
+    directory, samples, batch_sizes = Path(directory), list(samples), sorted(set(batch_sizes))
+    check_arguments(translator, directory, dtype, batch_sizes, samples)
+    options = {
+        "max_source_tokens": max_source_tokens,
+        "max_target_tokens": max_target_tokens,
+        "max_beam_size": max_beam_size,
+        "num_hypotheses": num_hypotheses,
+    }
+    if keras.backend.backend() != "tensorflow":
+        settings = {**options, "version": version, "dtype": dtype, "batch_sizes": batch_sizes, "samples": samples, "keep": keep}
+        return export_elsewhere(translator, directory, settings)
+    from keras_transformer.serving.signatures import served_limits
+
+    translator = in_precision(translator, dtype)
+    limits = served_limits(translator, **options)
+    with new_version(directory, version) as folder:
+        write_version(folder, directory.resolve().name, translator, limits, batch_sizes, samples)
+        number = int(folder.name.split("-")[1])
+        info = json.loads((folder / "export_info.json").read_text(encoding="utf8"))
+    write_server_files(directory, directory.resolve().name, number, info, batch_sizes, samples[0])
+    if keep is not None:
+        keep_newest(directory, keep)
+    return directory / str(number)
+
+
+def check_arguments(translator: Translator, directory: Path, dtype: str | None, batch_sizes: list[int], samples: list[str]):
+    """Raises a `ValueError` for what cannot be exported."""
+    if not translator.tokenizer.has_graph_form:
+        raise ValueError(
+            "This tokenizer works in Python only and cannot be part of a SavedModel. Use a `kt.Tokenizer`, or a SentencePiece "
+            f"tokenizer of keras-hub. Received: {translator.tokenizer!r}"
+        )
+    if translator.options.is_sampling:
+        raise ValueError("A served model searches; it does not draw. Export a translator whose options have no `temperature`")
+    if dtype not in DTYPES:
+        raise ValueError(f"`dtype` must be one of {list(DTYPES)}. Received: dtype={dtype!r}")
+    if not batch_sizes or batch_sizes[0] < 1:
+        raise ValueError(f"`batch_sizes` must be positive numbers. Received: {batch_sizes}")
+    if not samples or not samples[0].strip():
+        raise ValueError("`samples` needs at least one text, and the first must not be blank: a server is warmed up with it")
+    name = directory.resolve().name
+    if not name or name.isdigit() or not all(letter.isalnum() or letter in "-_." for letter in name):
+        raise ValueError(
+            "The last part of the directory is the model's name on the server: letters, digits, '-', '_' and '.', and not a "
+            f"number alone. Received: {name!r}"
+        )
+
+
+def in_precision(translator: Translator, dtype: str | None) -> Translator:
+    """Returns a translator that computes in another precision, with the same weights."""
+    if DTYPES[dtype] is None or keras.dtype_policies.get(DTYPES[dtype]) == translator.model.dtype_policy:
+        return translator
+    config = {**translator.model.get_config(), "dtype": keras.dtype_policies.serialize(keras.dtype_policies.get(DTYPES[dtype]))}
+    model = Transformer.from_config(config)
+    model.set_weights(translator.model.get_weights())
+    return Translator(model, translator.tokenizer, translator.options)
+
+
+def write_version(folder: Path, name: str, translator: Translator, limits, batch_sizes: list[int], samples: list[str]):
+    """Writes a SavedModel with everything that belongs into its folder, and checks it."""
+    import tensorflow as tf  # noqa: TID251
+
+    from keras_transformer.serving.graph_checks import check_graph, read_graph
+    from keras_transformer.serving.signatures import ServedTranslator
+    from keras_transformer.serving.warm_up import write_warm_up
+
+    served = ServedTranslator(translator, limits)
+    tf.saved_model.save(served, str(folder), signatures=served.signatures())
+    check_graph(read_graph(folder))
+    options = {"beam_size": limits.beam_size, "length_penalty": float(translator.options.length_penalty), "max_length": 0}
+    write_warm_up(folder, name, batch_sizes, samples[0].split(), options)
+    info = export_info(translator, limits, batch_sizes)
+    (folder / "export_info.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf8")
+    verify(folder, translator, samples, limits)
+
+
+def export_info(translator: Translator, limits, batch_sizes: list[int]) -> dict:
+    """Returns what there is to know about an export."""
+    import tensorflow as tf  # noqa: TID251
+
+    return {
+        "exported": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "keras_transformer": __version__,
+        "tensorflow": tf.__version__,
+        "keras": keras.__version__,
+        "weights": weights_digest(translator.model),
+        "tokenizer": translator.tokenizer.fingerprint,
+        "parameters": translator.model.count_params(),
+        "dtype": translator.model.dtype_policy.name,
+        "defaults": asdict(translator.options),
+        "limits": asdict(limits),
+        "batch_sizes": batch_sizes,
+    }
+
+
+def weights_digest(model: Transformer) -> str:
+    """Returns a hexadecimal digest of all weights."""
+    digest = hashlib.sha256()
+    for variable in model.variables:
+        digest.update(variable.path.encode())
+        digest.update(np.ascontiguousarray(keras.ops.convert_to_numpy(variable)).tobytes())
+    return digest.hexdigest()
+
+
+# === On another backend ===
+
+
+def export_elsewhere(translator: Translator, directory: Path, settings: dict) -> Path:
+    """Exports in a process of its own, which computes on TensorFlow."""
+    modules = {block.__module__ for block in (translator.model.encoder_block, translator.model.decoder_block)}
+    if "__main__" in modules:
+        raise ValueError(
+            "A model with blocks of your own is exported in another process, which must be able to import them. Put their "
+            "classes into a module, or run this program with KERAS_BACKEND=tensorflow"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        translator.save(Path(folder) / "translator")
+        (Path(folder) / "settings.json").write_text(json.dumps(settings), encoding="utf8")
+        command = [str(Path(folder) / "translator"), str(directory), "--settings", str(Path(folder) / "settings.json")]
+        for module in sorted(modules):
+            command += ["--import", module]
+        return Path(run_on_tensorflow(command))
+
+
+def run_on_tensorflow(arguments: list[str]) -> str:
+    """Runs this module on TensorFlow and returns the last line that it prints."""
+    environment = {**os.environ, "KERAS_BACKEND": "tensorflow", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-m", __spec__.name if __spec__ else __name__, *arguments]
+    result = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    if result.returncode:
+        raise ValueError("The export failed; the reason is above")
+    return result.stdout.splitlines()[-1]
+
+
+# === The command line ===
+
+
+def load(folder: Path) -> Translator:
+    """Loads the translator of a run, or one that was saved."""
+    inside = folder / "translator"
+    return Translator.load(inside if (inside / "translator.json").is_file() else folder)
+
+
+def main(arguments: Sequence[str] | None = None):
+    """Exports what the command line asks for."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path, help="the folder of a run, or of a saved translator")
+    parser.add_argument("out", type=Path, help="the folder of the model, such as saved_models/en-de")
+    parser.add_argument("--version", type=int, help="number of the version (default: the next)")
+    parser.add_argument("--max-source-tokens", type=int, help="where sources are cut (default: what the model takes)")
+    parser.add_argument("--max-target-tokens", type=int, help="the most tokens of a translation")
+    parser.add_argument("--max-beam-size", type=int, help="the widest beam that a request may ask for")
+    parser.add_argument("--num-hypotheses", type=int, help="how many translations `nbest` returns")
+    parser.add_argument("--dtype", choices=[name for name in DTYPES if name], help="compute in this precision")
+    parser.add_argument("--batch-sizes", type=int, nargs="+", default=list(BATCH_SIZES), help="sizes the server may batch to")
+    parser.add_argument("--samples", nargs="+", default=list(SAMPLES), help="texts to compare and warm up with")
+    parser.add_argument("--keep", type=int, help="how many versions to keep (default: all)")
+    parser.add_argument(
+        "--import", dest="imports", action="append", default=[], metavar="MODULE", help="a module with blocks of your own"
+    )
+    parser.add_argument("--settings", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if keras.backend.backend() != "tensorflow":
+        print(run_on_tensorflow(arguments))
+        return
+    settings = {name: value for name, value in vars(options).items() if name not in ("run", "out", "imports", "settings")}
+    if options.settings:
+        settings = json.loads(options.settings.read_text(encoding="utf8"))
+    for module in options.imports:
+        importlib.import_module(module)
+    try:
+        print(export_saved_model(load(options.run), options.out, **settings))
+    except (ValueError, FileNotFoundError) as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,252 @@
+"""An exported translator: the answers of the translator, whoever asks with whom, whatever they ask."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+import keras_transformer as kt
+from keras_transformer.serving.graph_checks import check_graph, known_operations, read_graph
+from keras_transformer.serving.runtime import SavedModelSession
+from keras_transformer.serving.warm_up import FILE
+from tests.serving.translators import make_translator, texts
+from tests.user_blocks import RotaryDecoderBlock, RotaryEncoderBlock
+
+pytestmark = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="an export is made on TensorFlow")
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return make_translator()
+
+
+@pytest.fixture(scope="module")
+def version(translator, tmp_path_factory):
+    return kt.export_saved_model(translator, tmp_path_factory.mktemp("export") / "en-de", max_beam_size=5)
+
+
+@pytest.fixture(scope="module")
+def session(version):
+    with SavedModelSession(version) as session:
+        yield session
+
+
+def decoded(array):
+    return [text.decode("utf8") for text in array]
+
+
+def assert_as_translated(answer, expected):
+    """Another text is accepted only where its score is that of the expected one."""
+    for text, score, own in zip(decoded(answer["translation"]), answer["score"], expected, strict=True):
+        assert score == pytest.approx(own.score, abs=1e-3)
+        assert text == own.text or abs(score - own.score) < 1e-4
+
+
+@pytest.mark.proof("The SavedModel, run by TensorFlow's C runtime with ctypes, answers all signatures as the translator does")
+def test_answers_as_the_translator(translator, session, size, seen):
+    sources = texts(size(40, full=500))
+    expected = translator.translate(sources, return_scores=True)
+    answer = session.run("serving_default", {"text": sources})
+    assert_as_translated(answer, expected)
+    same = np.mean([text == own.text for text, own in zip(decoded(answer["translation"]), expected, strict=True)])
+    assert same > 0.98 and not answer["truncated"].any()
+
+    found = session.run("nbest", {"text": sources})
+    own = translator.translate(sources, num_hypotheses=3, return_scores=True)
+    np.testing.assert_allclose(found["scores"], [[one.score for one in row] for row in own], atol=1e-3)
+    assert [decoded(row)[0] for row in found["translations"]] == decoded(answer["translation"])
+
+    targets = texts(len(sources), seed=3)
+    scored = session.run("score", {"source": sources, "target": targets})
+    np.testing.assert_allclose(scored["log_probability"], translator.score(sources, targets), rtol=1e-4, atol=1e-3)
+    assert scored["token_count"].tolist() == [len(row) + 1 for row in translator.tokenizer.target.encode(targets)]
+
+    aligned = session.run("align", {"text": sources})
+    assert aligned["translation"].tolist() == answer["translation"].tolist()
+    assert_aligned(translator, sources, aligned)
+    seen(f"{len(sources)} sentences; {same:.1%} the same text, the others the same score")
+
+
+def assert_aligned(translator, sources, aligned):
+    """The tokens are those of both sides, and the weights those of `attend`."""
+    for number in range(4):
+        pieces = [*translator.tokenizer.source.tokens(sources[number]), "</s>"]
+        assert [token for token in decoded(aligned["source_tokens"][number]) if token] == pieces
+        own = translator.attend(sources[number])
+        rows, columns = len(own.target_tokens), len(pieces)
+        weights = aligned["alignment"][number, :rows, :columns]
+        np.testing.assert_allclose(weights, own.cross.mean(axis=(0, 1)), atol=1e-4)
+        assert not aligned["alignment"][number, rows:].any() and not aligned["alignment"][number, :, columns:].any()
+
+
+@pytest.mark.proof("Requests of several clients in one batch, with other options in each row, equal the separate answers")
+def test_rows_of_a_batch_do_not_know_each_other(translator, session, size, seen):
+    sources = texts(size(12, full=200), seed=4)
+    random = np.random.default_rng(0)
+    options = {
+        "beam_size": random.integers(1, 6, len(sources)).astype("int32"),
+        "length_penalty": random.choice([0.0, 0.6, 1.5], len(sources)).astype("float32"),
+        "max_length": random.integers(0, 12, len(sources)).astype("int32"),
+    }
+    together = session.run("translate_with_options", {"text": sources, **options})
+    for row, source in enumerate(sources):
+        one = {name: values[row : row + 1] for name, values in options.items()}
+        alone = session.run("translate_with_options", {"text": [source], **one})
+        assert together["score"][row] == pytest.approx(alone["score"][0], abs=1e-4)
+        if row < size(2, full=40):
+            own = translator.translate(
+                source,
+                beam_size=int(one["beam_size"][0]),
+                length_penalty=float(one["length_penalty"][0]),
+                max_length=int(one["max_length"][0]) or None,
+                return_scores=True,
+            )
+            assert together["score"][row] == pytest.approx(own.score, abs=1e-3)
+    seen(f"{len(sources)} rows, beams of 1 to 5, penalties 0, 0.6 and 1.5, limits of 1 to 11 tokens")
+
+
+def test_options_out_of_range(translator, session):
+    options = {
+        "beam_size": [0, -7, 99, 3, 3, 3],
+        "length_penalty": [float("nan"), -1.0, 0.6, float("inf"), -float("inf"), 1e30],
+        "max_length": [0, -5, 2**31 - 1, 3, 3, 3],
+    }
+    answer = session.run("translate_with_options", {"text": ["eins zwei"] * 6, **options})
+    default = session.run("serving_default", {"text": ["eins zwei"]})
+    assert answer["score"][:2] == pytest.approx(default["score"][0], abs=1e-4)
+    assert np.isfinite(answer["score"]).all()
+    widest = translator.translate("eins zwei", beam_size=5, max_length=45, return_scores=True)
+    assert answer["score"][2] == pytest.approx(widest.score, abs=1e-3)
+    assert answer["score"][3] == pytest.approx(answer["score"][5], abs=1e-6)
+
+
+def hostile_texts(count):
+    """Random bytes, random Unicode, control characters, very long, empty."""
+    random = np.random.default_rng(6)
+    kinds = [
+        lambda: random.bytes(int(random.integers(0, 60))),
+        lambda: "".join(map(chr, random.choice([0x20AC, 0x1F600, 0x65, 0x5D0, 0x0, 0x7F, 0x200D, 0xFFFD], 20))).encode(),
+        lambda: bytes(random.integers(0, 32, 30).astype("uint8")),
+        lambda: b"",
+        lambda: b" \t\n" * int(random.integers(0, 9)),
+        lambda: random.bytes(3) + "Straße".encode()[: int(random.integers(0, 7))],
+    ]
+    return [kinds[int(random.integers(len(kinds)))]() for _ in range(count)]
+
+
+@pytest.mark.proof(
+    "No text makes the export fail: answers are valid UTF-8, scores finite, and neighbours translated as if alone"
+)
+def test_no_text_makes_it_fail(session, size, seen):
+    good = ["eins zwei drei", "the animal", "Straße müde"]
+    alone = session.run("serving_default", {"text": good})
+    bad = [*hostile_texts(size(120, full=20_000)), b"a" * 100_000, "🙂".encode() * 25_000]
+    for start in range(0, len(bad), 64):
+        part = bad[start : start + 64]
+        answer = session.run("serving_default", {"text": [good[0], *part, *good[1:]]})
+        assert np.isfinite(answer["score"]).all()
+        decoded(answer["translation"])
+        places = [0, -2, -1]
+        np.testing.assert_allclose(answer["score"][places], alone["score"], atol=1e-4)
+        assert answer["translation"][places].tolist() == alone["translation"].tolist()
+    assert answer["truncated"].tolist()[-4:-2] == [True, True]
+    for signature, inputs in {"nbest": ("text",), "align": ("text",), "score": ("source", "target")}.items():
+        answer = session.run(signature, dict.fromkeys(inputs, bad[-60:]))
+        for values in answer.values():
+            _ = (
+                [decoded(row) for row in values.reshape(len(values), -1)]
+                if values.dtype == object
+                else np.isfinite(values).all()
+            )
+    seen(f"{len(bad):,} hostile strings in batches of 67")
+
+
+def test_blank_texts_and_no_texts(session):
+    answer = session.run("serving_default", {"text": ["", " ", "eins"]})
+    assert decoded(answer["translation"])[:2] == ["", ""] and answer["score"].tolist()[:2] == [0.0, 0.0]
+    assert session.run("serving_default", {"text": np.array([], object)})["translation"].shape == (0,)
+
+
+@pytest.mark.proof("A model with a user's own blocks is exported and answers as its translator does")
+def test_blocks_of_a_user_as_the_next_version(version, tmp_path, seen):
+    folder = tmp_path / "en-de"
+    shutil.copytree(version.parent, folder)
+    rotary = make_translator(pair=True, encoder_block=RotaryEncoderBlock, decoder_block=RotaryDecoderBlock)
+    next_version = kt.export_saved_model(rotary, folder, samples=["eins zwei"], keep=1)
+    assert next_version.name == "2" and not (folder / "1").exists()
+    sources = texts(20, seed=5)
+    with SavedModelSession(next_version) as session:
+        assert_as_translated(session.run("serving_default", {"text": sources}), rotary.translate(sources, return_scores=True))
+    with pytest.raises(ValueError, match="There is a version 2"):
+        kt.export_saved_model(rotary, folder, version=2)
+    seen("rotary attention, a gate with weights of its own, two vocabularies; 20 sentences")
+
+
+def test_what_lies_beside_the_versions(version, translator):
+    folder = version.parent
+    assert version.name == "1"
+    info = json.loads((version / "export_info.json").read_text())
+    assert info["limits"] == {"source_tokens": 39, "target_tokens": 45, "beam_size": 5, "num_hypotheses": 3}
+    assert info["defaults"]["beam_size"] == 3 and len(info["weights"]) == 64
+    assert (version / FILE).stat().st_size > 0
+    assert 'name: "en-de"' in (folder / "models.config").read_text()
+    batching = (folder / "batching_parameters.txt").read_text()
+    assert "max_batch_size { value: 32 }" in batching and batching.count("allowed_batch_sizes: ") == 6
+    for name in ("docker-compose.yml", "docker-compose.gpu.yml", "monitoring.config", "README.md", "playground.html"):
+        assert "$" not in (folder / name).read_text().replace("$PWD", "").replace("${", "") or name == "playground.html"
+
+
+def test_what_cannot_be_exported(translator, tmp_path):
+    sampling = kt.Translator(translator.model, translator.tokenizer, kt.SearchOptions(temperature=1.0))
+    for arguments, message in [
+        ((sampling, tmp_path / "a"), "does not draw"),
+        ((translator, tmp_path / "1"), "not a number alone"),
+        ((translator, tmp_path / "a b"), "name on the server"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            kt.export_saved_model(*arguments)
+    with pytest.raises(ValueError, match="`dtype` must be one of"):
+        kt.export_saved_model(translator, tmp_path / "a", dtype="int8")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_graph_has_only_what_servers_have(version):
+    graph = read_graph(version)
+    check_graph(graph)
+    assert {"SentencepieceOp", "MatMul", "While"} <= known_operations()
+    graph.library.function[0].node_def[0].op = "XlaDynamicUpdateSlice"
+    with pytest.raises(ValueError, match="XlaDynamicUpdateSlice"):
+        check_graph(graph)
+
+
+def test_what_a_gpu_lacks_is_noticed(version):
+    graph = read_graph(version)
+    bodies = [
+        function
+        for function in graph.library.function
+        if "while" in function.signature.name and "body" in function.signature.name
+    ]
+    node = next(node for function in bodies for node in function.node_def if node.op == "SelectV2" and node.attr["T"].type == 9)
+    node.op, node.attr["T"].type = "AddV2", 3  # int32
+    del node.input[2:]
+    with pytest.raises(ValueError, match=r"AddV2\[int32\] in a loop is computed on the host"):
+        check_graph(graph)
+
+
+@pytest.mark.proof("A run of any backend is exported by one command, which switches itself to TensorFlow")
+@pytest.mark.parametrize("backend", ["torch", "jax"])
+def test_command_on_another_backend(translator, tmp_path, backend, size, seen):
+    if not size(False, full=True):
+        pytest.skip("runs in `make prove`")
+    translator.save(tmp_path / "run" / "translator")
+    command = [sys.executable, "-m", "keras_transformer.serving.export", str(tmp_path / "run"), str(tmp_path / "out")]
+    environment = {**os.environ, "KERAS_BACKEND": backend}
+    result = subprocess.run([*command, "--samples", "eins zwei"], env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert result.stdout.splitlines()[-1] == str(tmp_path / "out" / "1")
+    seen(f"from {backend}")
