@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FIRST = ("tests/foreign", "tests/layers", "tests/models", "tests")  # The whole suite, beginning where mutants live.
+NEAR, ALL = ("tests/foreign", "tests/layers", "tests/models"), ("tests",)  # Where mutants live; the whole suite.
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ MUTANTS = [
 ]
 
 
-def failing_test(mutant: Mutant, *pytest_arguments: str) -> str | None:
-    """Runs the suite on a copy with the mutant in it; returns the first test that fails, or None."""
+def failing_test(mutant: Mutant, *selections: tuple[str, ...]) -> str | None:
+    """Runs tests on a copy with the mutant in it, one selection after the other; returns the first that fails, or None."""
     with tempfile.TemporaryDirectory() as folder:
         for name in ("keras_transformer", "tests", "training", "benchmarks", "docs"):
             shutil.copytree(ROOT / name, Path(folder) / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -65,9 +65,15 @@ def failing_test(mutant: Mutant, *pytest_arguments: str) -> str | None:
         if text.count(mutant.line) != 1:
             raise ValueError(f"{mutant.name}: {mutant.file} should contain this once: {mutant.line}")
         file.write_text(text.replace(mutant.line, mutant.replacement), encoding="utf8")
-        environment = {**os.environ, "PROVE": "0", "EVIDENCE": ""}
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *(pytest_arguments or FIRST)]
-        result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        found = (first_failure(mutant, folder, selection) for selection in selections or (NEAR, ALL))
+        return next(filter(None, found), None)
+
+
+def first_failure(mutant: Mutant, folder: str, selection: tuple[str, ...]) -> str | None:
+    """Runs some tests in a folder until one fails."""
+    environment = {**os.environ, "PROVE": "0", "EVIDENCE": ""}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *selection]
+    result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if result.returncode not in (0, 1):
         raise RuntimeError(f"{mutant.name}: pytest did not run: {result.stdout[-2000:]}{result.stderr[-2000:]}")
     failed = [line for line in result.stdout.splitlines() if line.startswith("FAILED ")]
