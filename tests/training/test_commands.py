@@ -81,9 +81,11 @@ class TestTrain:
         assert "There is no such recipe: digit.toml" in complaint(train.main, "digit.toml")
         assert not (folder / "runs").exists()
 
-    def test_an_export_without_serving_is_refused(self, folder, complaint, monkeypatch):
-        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-        assert "`saved_model` false" in complaint(train.main, "digits.toml", "--set", "saved_model=true")
+    def test_an_export_if_the_recipe_wants_it(self, folder, monkeypatch):
+        exported = []
+        monkeypatch.setattr(kt, "export_saved_model", lambda translator, out: exported.append(out), raising=False)
+        assert train.main(["digits.toml", "--set", "saved_model=true", "--output", "served"]) == 0
+        assert [str(path) for path in exported] == ["served/saved_model/digits"]
 
     def test_an_interruption_says_how_to_go_on(self, folder, capsys, monkeypatch):
         def interrupt(*args, **kwargs):

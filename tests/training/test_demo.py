@@ -3,6 +3,7 @@
 import functools
 import json
 
+import keras
 import pytest
 
 import keras_transformer as kt
@@ -31,13 +32,17 @@ def quick(few_sentences, tmp_path, monkeypatch):
     return [word for setting in QUICK for word in ("--set", setting)]
 
 
-def test_shows_what_it_does_and_what_to_do_next(quick, capsys):
+def test_shows_what_it_does_and_what_to_do_next(quick, capsys, monkeypatch):
+    exports = keras.backend.backend() == "tensorflow"  # Elsewhere it takes another process, as in tests/serving.
+    if not exports:
+        monkeypatch.setattr("training.demo_export.export", lambda *arguments: None)
     assert main(quick) == 0
     first = capsys.readouterr().out
     for text in ("Who was tired, and what was wide?", "After epoch 1 it says:", "The finished model:", "exact match"):
         assert text in first
     for source, _, _ in FAMOUS:
-        assert first.count(f"  {source}\n  -> ") == 2
+        assert first.count(f"  {source}\n  -> ") == (3 if exports else 2)
+    assert ("docker compose -f saved_models/pronouns/docker-compose.yml up" in first) == exports
     commands = [
         line.split("  ")[1] for line in first.split("Three things to try next:")[1].splitlines() if "-m training." in line
     ]
