@@ -36,13 +36,13 @@ def check_graph(graph_def):
     Args:
         graph_def: The GraphDef of a SavedModel.
     """
-    problems = [*unknown_operations(graph_def), *compiled_functions(graph_def), *host_operations(graph_def)]
-    if problems:
-        raise ValueError(
-            "TensorFlow Serving could not run this model as it should: "
-            + "; ".join(dict.fromkeys(problems))
-            + ". Is there an operation of your own in a layer? Write it with other ones of `keras.ops`"
-        )
+    for find in (unknown_operations, compiled_functions, host_operations):
+        problems = list(dict.fromkeys(find(graph_def)))
+        if problems:
+            raise ValueError(
+                f"TensorFlow Serving could not run this model as it should: {'; '.join(problems)}. Is there an operation of "
+                "your own in a layer? Write it with other ones of `keras.ops`"
+            )
 
 
 def known_operations() -> set[str]:
