@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from string import Template
@@ -119,12 +120,12 @@ with `--gpus all` and the image `tensorflow/serving:$server-gpu` on a GPU.
 
     curl -d '{"instances": [{"text": $example}]}' http://localhost:8501/v1/models/$name:predict
 
-    curl -d '{"signature_name": "translate_with_options", "instances": [{"text": $example, "beam_size": $beam_size,
-        "length_penalty": $length_penalty, "max_length": 0}]}' http://localhost:8501/v1/models/$name:predict
+    curl -d '{"signature_name": "translate_with_options", "instances": [{"text": $example, $options}]}' \\
+        http://localhost:8501/v1/models/$name:predict
 
     curl -d '{"signature_name": "nbest", "instances": [{"text": $example}]}' http://localhost:8501/v1/models/$name:predict
 
-    python -m keras_transformer.serving.client --model $name $example
+    python -m keras_transformer.serving.client --model $name $quoted_example
 
 or open `playground.html` in a browser. Is the model ready? `curl http://localhost:8501/v1/models/$name`
 
@@ -163,8 +164,6 @@ def write_server_files(folder: Path, name: str, version: int, info: dict, batch_
     defaults, limits = info["defaults"], info["limits"]
     values = {
         **limits,
-        **{key: defaults[key] for key in ("length_penalty",)},
-        "beam_size": defaults["beam_size"],
         "max_beam_size": limits["beam_size"],
         "name": name,
         "version": version,
@@ -172,7 +171,9 @@ def write_server_files(folder: Path, name: str, version: int, info: dict, batch_
         "largest": max(batch_sizes),
         "allowed": "\n".join(f"allowed_batch_sizes: {size}" for size in sorted(batch_sizes)),
         "threads": os.cpu_count() or 1,
-        "example": json.dumps(example, ensure_ascii=False),
+        "example": json.dumps(example, ensure_ascii=False).replace("'", "'\\''"),  # Within single quotes of a shell.
+        "quoted_example": shlex.quote(example),
+        "options": f'"beam_size": {defaults["beam_size"]}, "length_penalty": {defaults["length_penalty"]}, "max_length": 0',
     }
     cpu = {"image": SERVER, "threads": CPU_THREADS, "gpu": "", "hint": ""}
     gpu = {"image": f"{SERVER}-gpu", "threads": "", "gpu": GPU, "hint": "  # with -f docker-compose.gpu.yml"}

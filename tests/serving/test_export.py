@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 
 import keras_transformer as kt
+from keras_transformer.serving.export import SAMPLES
 from keras_transformer.serving.graph_checks import check_graph, known_operations, read_graph
 from keras_transformer.serving.runtime import SavedModelSession
 from keras_transformer.serving.warm_up import FILE
@@ -199,6 +202,15 @@ def test_what_lies_beside_the_versions(version, translator):
     assert "max_batch_size { value: 32 }" in batching and batching.count("allowed_batch_sizes: ") == 6
     for name in ("docker-compose.yml", "docker-compose.gpu.yml", "monitoring.config", "README.md", "playground.html"):
         assert "$" not in (folder / name).read_text().replace("$PWD", "").replace("${", "") or name == "playground.html"
+
+
+def test_commands_of_the_readme_are_commands(version):
+    lines = re.sub(r"\\\n\s*", "", (version.parent / "README.md").read_text()).splitlines()
+    commands = [shlex.split(line) for line in lines if line.startswith("    curl")]
+    assert len(commands) == 3
+    for _, _, body, address in commands:
+        assert json.loads(body)["instances"][0]["text"] == SAMPLES[0]
+        assert address == "http://localhost:8501/v1/models/en-de:predict"
 
 
 def test_what_cannot_be_exported(translator, tmp_path):
