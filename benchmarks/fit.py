@@ -17,6 +17,7 @@ import keras
 
 import keras_transformer as kt
 from benchmarks.data import generate
+from benchmarks.our_config import config_of
 from benchmarks.page import machine, write_section
 from benchmarks.shapes import SHAPES, Shape
 from training.run_log import RunLog
@@ -135,13 +136,9 @@ def make_model(shape: Shape, dataset: kt.data.ParallelDataset) -> kt.Transformer
     """Makes the model of a shape for the words of a dataset."""
     keras.utils.set_random_seed(0)
     return kt.Transformer(
-        kt.TransformerConfig(
+        config_of(
+            shape,
             vocabulary_size=dataset.tokenizer.vocabulary_size,
-            model_dim=shape.model_dim,
-            feed_forward_dim=shape.feed_forward_dim,
-            num_heads=shape.num_heads,
-            num_encoder_layers=shape.num_layers,
-            num_decoder_layers=shape.num_layers,
             dropout=shape.dropout,
         )
     )

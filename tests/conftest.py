@@ -43,7 +43,6 @@ SAME_ON_EVERY_BACKEND = (
     "tests/serving/test_versions.py",
     "tests/text/",
     "tests/training/test_commands.py",
-    "tests/training/test_curves.py",
     "tests/training/test_data.py",
     "tests/training/test_page.py",
     "tests/training/test_prepare_wmt14.py",

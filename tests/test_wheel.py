@@ -44,7 +44,8 @@ def test_contents(wheel, seen):
     tops = {name.split("/")[0] for name in names if ".dist-info/" not in name}
     seen(f"{len(names)} files in {wheel.name}")
     assert tops == {"keras_transformer"}
-    assert "keras_transformer/py.typed" in names
+    for name in ("py.typed", "attention/viewer/page.html", "serving/playground.html", "serving/server_ops.txt"):
+        assert f"keras_transformer/{name}" in names
     tracked = {path.relative_to(ROOT).as_posix() for path in (ROOT / "keras_transformer").rglob("*.py")}
     assert tracked <= set(names)
 

@@ -105,10 +105,12 @@ def save_curves(run: RunFolder, recipe: Recipe, log, model_dim: int):
     if importlib.util.find_spec("matplotlib") is None:
         warnings.warn('No curves.png: matplotlib is not installed. Install it with: pip install ".[plots]"', stacklevel=2)
         return
-    from training.curves import draw
+    from keras_transformer.visualization import plot_training
 
     schedule = make_schedule(recipe, model_dim)
-    figure = draw(log.rows, recipe.name, lambda updates: rate_at(schedule, updates, recipe.batches_per_update), log.parts)
+    figure = plot_training(
+        log.rows, recipe.name, lambda updates: rate_at(schedule, updates, recipe.batches_per_update), log.parts
+    )
     figure.savefig(run.curves)
 
 

@@ -3,19 +3,15 @@
 import keras_transformer as kt
 from benchmarks.decoding.jobs import END_ID, START_ID
 from benchmarks.decoding.weights import NUM_POSITIONS, make_weights
+from benchmarks.our_config import config_of
 from benchmarks.random_batches import PAD_ID
 from benchmarks.shapes import Shape
 
 
 def make_model(shape: Shape) -> kt.Transformer:
     """Builds the model and sets its weights."""
-    config = kt.TransformerConfig(
-        vocabulary_size=shape.vocabulary_size,
-        model_dim=shape.model_dim,
-        feed_forward_dim=shape.feed_forward_dim,
-        num_heads=shape.num_heads,
-        num_encoder_layers=shape.num_layers,
-        num_decoder_layers=shape.num_layers,
+    config = config_of(
+        shape,
         positions="learned",
         max_length=NUM_POSITIONS,
         tie="none",

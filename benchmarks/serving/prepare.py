@@ -9,6 +9,7 @@ import numpy as np
 
 import keras_transformer as kt
 from benchmarks.data import generate
+from benchmarks.our_config import config_of
 from benchmarks.serving.engines import TARGET_TOKENS
 from benchmarks.shapes import SHAPES
 
@@ -23,13 +24,9 @@ def main(folder: Path, shape_name: str):
     tokenizer = kt.Tokenizer.load(folder / "tokenizer")
     tokenizer.save(folder / "tokenizer.model")
     keras.utils.set_random_seed(0)
-    config = kt.TransformerConfig(
+    config = config_of(
+        shape,
         vocabulary_size=tokenizer.vocabulary_size,
-        model_dim=shape.model_dim,
-        feed_forward_dim=shape.feed_forward_dim,
-        num_heads=shape.num_heads,
-        num_encoder_layers=shape.num_layers,
-        num_decoder_layers=shape.num_layers,
     )
     # Every translation has as many tokens: random weights know no end.
     options = kt.SearchOptions(min_length=TARGET_TOKENS - 1, max_length=TARGET_TOKENS - 1)
