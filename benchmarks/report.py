@@ -17,7 +17,8 @@ NOTES = f"""\
 One step is forward pass, sparse cross-entropy from logits over all target tokens, backward pass and Adam, in float32, with
 dropout 0.1 and one matrix for both embeddings and the logits. Every contender has a process of its own and the same number
 of threads; they take turns in short rounds, so that all see the same noise. Speed is that of the fastest step of all rounds;
-where a contender can be compiled in two ways, each has a row and the better one counts. Every contender hides the padding of
+where a contender can be run in several ways, each has a row and the best one counts; "divided" is `kt.parallel_sentences()`,
+with which threads share the sentences of a batch instead of the operations. Every contender hides the padding of
 the source and the future of the target, though the batch has no padding. keras-hub and torch.nn.Transformer apply dropout to
 attention weights as well, and the latter within the feed-forward network, as they have one rate for all; ours and Marian
 follow the paper. Ours takes `kt.optimizers.FusedAdam`, torch peers run eagerly with torch's fused Adam, keras-hub with Keras'

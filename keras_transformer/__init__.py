@@ -36,6 +36,7 @@ from keras_transformer import (
 from keras_transformer.decoding import SearchOptions
 from keras_transformer.models import Transformer, TransformerConfig
 from keras_transformer.text import SubwordSampling, Tokenizer, TokenizerPair, as_tokenizer, load_tokenizer
+from keras_transformer.threads import parallel_sentences
 from keras_transformer.translator import Translation, Translator
 from keras_transformer.version import __version__
 
@@ -63,6 +64,7 @@ __all__ = [
     "metrics",
     "models",
     "optimizers",
+    "parallel_sentences",
     "schedules",
     "serving",
     "text",

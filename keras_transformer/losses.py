@@ -90,6 +90,16 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         losses = token_losses(labels, logits, share)
         return losses - entropy_of_labels(logits.shape[-1], share) if self.from_floor else losses
 
+    def share_of_part(self, part, whole):
+        """Returns how much of a batch's loss is that of a part of it: its share of the real tokens, a float32 scalar.
+
+        Args:
+            part: The labels of the part.
+            whole: The labels of the batch.
+        """
+        numbers = [ops.sum(ops.cast(ops.cast(labels, "int32") != self.pad_id, "float32")) for labels in (part, whole)]
+        return numbers[0] / ops.maximum(numbers[1], 1.0)
+
     def spread_share(self, vocabulary_size: int) -> float:
         """Returns which share of the mass is spread evenly over all entries of a vocabulary, the right one included."""
         if self.over == "all":

@@ -41,6 +41,8 @@ SAME_ON_EVERY_BACKEND = (
     "tests/serving/test_runtime.py",
     "tests/serving/test_stand_in.py",
     "tests/serving/test_versions.py",
+    "tests/test_docstrings.py",
+    "tests/test_readme.py",
     "tests/text/",
     "tests/training/test_commands.py",
     "tests/training/test_data.py",

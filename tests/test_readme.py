@@ -1,4 +1,4 @@
-"""The README's code runs as written, from top to bottom."""
+"""The code of the pages runs as written, from top to bottom. (The README's runs from an installed wheel, too.)"""
 
 import re
 from pathlib import Path

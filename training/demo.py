@@ -1,7 +1,7 @@
 """Teaches a small Transformer what "it" means, in a few minutes: `make demo`.
 
 Trains the recipe `pronouns` into runs/demo, shows how the translation of two sentences changes on the way, and what it can do
-in the end; exports it for TensorFlow Serving into saved_models/pronouns. If it is stopped, the next call goes on; if it has
+in the end; draws what it looks at, and exports it for TensorFlow Serving into saved_models/pronouns. If it is stopped, the next call goes on; if it has
 finished, the next call shows the results.
 """
 
@@ -49,6 +49,7 @@ def run(options: argparse.Namespace):
     recipe = read_recipe("pronouns", options.set)
     console = make_console()
     load_backend()
+    from training.demo_attention import draw
     from training.demo_export import export
     from training.demo_show import ThinkingAloud, show
     from training.run_folder import RunFolder
@@ -62,6 +63,7 @@ def run(options: argparse.Namespace):
     command = f"python -m training.demo --output {folder}"
     results = train(recipe, folder, resume=True, command=command, extra_callbacks=[ThinkingAloud(folder, console)])
     show(folder, results, console)
+    draw(folder, console)
     export(folder, console, options.export)
     say(console, f"{next_steps(folder)}\n\nAll about this run, with curves: {folder.report}")
 

@@ -2,6 +2,9 @@
 
 import importlib.util
 
+from rich.console import Console
+from rich.text import Text
+
 from keras_transformer import Translator
 from keras_transformer.attention import Attention
 from keras_transformer.data import pronouns
@@ -12,6 +15,19 @@ from training.pronoun_heads import answers, best_head, make_questions
 from training.run_folder import RunFolder
 
 NUM_QUESTIONS = 200
+
+
+def draw(run: RunFolder, console: Console):
+    """Draws what a run's model looks at to write the pronouns of the famous sentences, and says where to see it.
+
+    Args:
+        run: The run.
+        console: Where to print.
+    """
+    console.print(Text("What it looked at to choose the pronoun:", style="bold"))
+    for path, what in write_attention(run, Translator.load(run.translator)).items():
+        console.print(Text(f"  {path}  {what}"), soft_wrap=True)
+    console.print()
 
 
 def attend_to_famous(translator: Translator) -> list[Attention]:
@@ -53,7 +69,7 @@ def pronoun_of(record: Attention) -> str:
     return next((word for word in words if word.lower() == pronoun), words[-1])
 
 
-def write_attention(run: RunFolder, translator: Translator) -> list[str]:
+def write_attention(run: RunFolder, translator: Translator) -> dict[str, str]:
     """Writes pages of the famous sentences, and a picture if there is something to draw with, into a run's folder.
 
     Args:
@@ -61,13 +77,15 @@ def write_attention(run: RunFolder, translator: Translator) -> list[str]:
         translator: Its translator.
 
     Returns:
-        The paths of what was written.
+        The paths of what was written, and what each shows.
     """
-    pages = [run.directory / "attention-tired.html", run.directory / "attention-wide.html"]
-    for path, record in zip(pages, attend_to_famous(translator), strict=True):
-        record.save_html(path, title="What does “it” mean?")
-    if importlib.util.find_spec("matplotlib") is None:
-        return [str(path) for path in pages]
-    picture = run.directory / "attention.png"
-    plot_pronouns(translator).savefig(picture)
-    return [str(path) for path in (picture, *pages)]
+    written = {}
+    if importlib.util.find_spec("matplotlib") is not None:
+        picture = run.directory / "attention.png"
+        plot_pronouns(translator).savefig(picture)
+        written[str(picture)] = "both sentences, side by side"
+    for name, record in zip(("tired", "wide"), attend_to_famous(translator), strict=True):
+        page = run.directory / f"attention-{name}.html"
+        record.save_html(page, title="What does “it” mean?")
+        written[str(page)] = f"every head, to explore in a browser, for “{name}”"
+    return written

@@ -48,7 +48,7 @@ def _ours(backend: str, modes: tuple[str, ...], package: str) -> Contender:
 CONTENDERS = {
     contender.name: contender
     for contender in (
-        _ours("tensorflow", ("graph", "xla"), "tensorflow"),
+        _ours("tensorflow", ("graph", "graph, divided", "xla"), "tensorflow"),
         _ours("jax", ("xla",), "jax"),
         _ours("torch", ("eager",), "torch"),
         Contender(

@@ -24,11 +24,11 @@ class StepTimer(keras.callbacks.Callback):
         self.seconds.append(time.perf_counter() - self.started)
 
 
-def make_fit_runner(model: keras.Model, optimizer: keras.optimizers.Optimizer, shape: Shape, mode: str) -> Runner:
+def make_fit_runner(model: keras.Model, optimizer, loss, shape: Shape, mode: str) -> Runner:
     """Compiles a model from `{"source_ids", "target_ids"}` to logits and returns a runner of its training steps."""
     model.compile(
         optimizer=optimizer,
-        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        loss=loss,
         jit_compile=mode == "xla",
     )
     batches = endless_batches(shape)

@@ -28,4 +28,5 @@ def make_runner(shape: Shape, mode: str) -> Runner:
 
     logits = embedding.token_embedding(decoded, reverse=True)
     model = keras.Model({"source_ids": source_ids, "target_ids": target_ids}, logits)
-    return make_fit_runner(model, keras.optimizers.Adam(1e-4), shape, mode)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    return make_fit_runner(model, keras.optimizers.Adam(1e-4), loss, shape, mode)

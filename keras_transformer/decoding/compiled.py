@@ -9,7 +9,8 @@ from keras import ops
 from keras_transformer.decoding.options import SearchOptions
 from keras_transformer.decoding.scoring import log_probabilities
 from keras_transformer.decoding.search import Search, capacity_of, is_done
-from keras_transformer.decoding.threads import in_parts, num_parts
+from keras_transformer.decoding.threads import in_parts
+from keras_transformer.threads import num_parts
 
 
 def compile_search(model, options: SearchOptions):

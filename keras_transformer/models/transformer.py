@@ -92,6 +92,15 @@ class Transformer(keras.Model):
     def fit(self, *args, **kwargs):
         return super().fit(**in_own_order(inspect.signature(super().fit).bind(*args, **kwargs).arguments))
 
+    def train_step(self, *args):
+        """Is called by `fit`. See `keras_transformer.parallel_sentences` for the parts that a step can have on TensorFlow."""
+        if keras.backend.backend() == "tensorflow":
+            from keras_transformer.models.divided_step import divided_train_step, parts_of_step
+
+            if (count := parts_of_step(self)) > 1:
+                return divided_train_step(self, *args, count)
+        return super().train_step(*args)
+
     @functools.wraps(keras.Model.evaluate)
     def evaluate(self, *args, **kwargs):
         arguments = inspect.signature(super().evaluate).bind(*args, **kwargs).arguments

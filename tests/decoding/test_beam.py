@@ -91,7 +91,7 @@ def test_alone_equals_in_a_batch(size, seen):
         expected = reference.beam_search(plain.next_log_probabilities(row), options, int(lengths[number]) + 20, END)
         close += len(expected) > 1 and expected[0][0] - expected[1][0] < 0.01
         assert_same(batched[number], expected[:2])
-        if number < size(4, full=40):
+        if number < size(2, full=40):
             alone = search(inputs_of(np.array([row], "int32"), int(lengths[number]) + 20))
             assert_same(hypotheses_of(alone, 0), batched[number])
     seen(f"{count} sentences in batches of 64 against an uncached float64 search; {close} with runners-up within 0.01")

@@ -65,6 +65,8 @@ def test_variable_paths_are_readable_and_unique():
 @pytest.mark.proof("Body parameters are exactly 44,138,496 (base) and 176,357,376 (big)")
 @pytest.mark.parametrize("preset, body", [("base", 44_138_496), ("big", 176_357_376)])
 def test_body_parameters(preset, body, size, seen):
+    if preset == "big" and keras.backend.backend() != "torch" and size(True, full=False):
+        pytest.skip("runs in `make prove`; torch runs it always")
     # The body does not depend on the vocabulary; a small one keeps the sample quick.
     vocabulary = size(100, full=37_000)
     model = kt.Transformer.from_preset(preset, vocabulary_size=vocabulary)
@@ -166,6 +168,8 @@ def test_an_empty_source_gives_finite_logits():
 def test_fit_learns_with_and_without_compilation(random, jit_compile, size):
     if jit_compile and keras.backend.backend() == "torch" and size(True, full=False):
         pytest.skip("torch.compile takes minutes: runs in `make prove`")
+    if not jit_compile and keras.backend.backend() == "jax" and size(True, full=False):
+        pytest.skip("operation by operation JAX takes a minute: runs in `make prove`")
     model = kt.Transformer(small_config(num_encoder_layers=1, num_decoder_layers=1, dropout=0.0))
     source = random.integers(4, 30, (64, 5)).astype("int32")
     target = np.concatenate([np.ones((64, 1), "int32"), source], axis=1)
@@ -186,12 +190,12 @@ def test_the_model_rejects_input_past_its_learned_positions():
 
 
 def test_quantize_reaches_every_projection(random):
-    model = kt.Transformer(small_config(tie="none"))
+    model = kt.Transformer(small_config(tie="none", num_encoder_layers=1, num_decoder_layers=1))
     inputs = batch(random)
     before = numpy_of(model(inputs))
     model.quantize("int8")
     kernels = [v for v in model.weights if v.path.endswith("kernel")]
-    assert len(kernels) == 2 * (4 + 2) + 2 * (8 + 2) + 1
+    assert len(kernels) == (4 + 2) + (8 + 2) + 1
     assert {keras.backend.standardize_dtype(v.dtype) for v in kernels} == {"int8"}
     after = numpy_of(model(inputs))
     assert 0 < np.abs(after - before).max() < 0.1 * np.abs(before).max()

@@ -2,6 +2,7 @@
 
 import functools
 import json
+from pathlib import Path
 
 import keras
 import pytest
@@ -22,7 +23,9 @@ QUICK += ["positions=learned", "model.max_length=32"]
 @pytest.fixture
 def few_sentences(monkeypatch):
     """A corpus with little to measure on."""
-    monkeypatch.setattr(kt.data, "pronouns", functools.partial(kt.data.pronouns, num_validation=2, num_test=8))
+    few = functools.partial(kt.data.pronouns, num_validation=2, num_test=8)
+    monkeypatch.setattr(kt.data, "pronouns", few)
+    monkeypatch.setattr("training.demo_attention.pronouns", few)
 
 
 @pytest.fixture
@@ -42,6 +45,8 @@ def test_shows_what_it_does_and_what_to_do_next(quick, capsys, monkeypatch):
         assert text in first
     for source, _, _ in FAMOUS:
         assert first.count(f"  {source}\n  -> ") == (3 if exports else 2)
+    for name in ("attention.png", "attention-tired.html", "attention-wide.html"):
+        assert f"runs/demo/{name}" in first and Path("runs/demo", name).is_file()
     assert ("docker compose -f saved_models/pronouns/docker-compose.yml up" in first) == exports
     commands = [
         line.split("  ")[1] for line in first.split("Three things to try next:")[1].splitlines() if "-m training." in line

@@ -77,7 +77,7 @@ def test_the_command(run_folder, capsys, monkeypatch):
 
 def test_the_demo_writes_pages_and_a_picture(run_folder, translator, corpus, monkeypatch):
     monkeypatch.setattr(demo_attention, "pronouns", lambda num_train: corpus)
-    paths = demo_attention.write_attention(RunFolder(run_folder), translator)
+    paths = list(demo_attention.write_attention(RunFolder(run_folder), translator))
     assert paths == [str(run_folder / name) for name in ("attention.png", "attention-tired.html", "attention-wide.html")]
     assert "it was too wide" in (run_folder / "attention-wide.html").read_text(encoding="utf8")
     assert (run_folder / "attention.png").read_bytes().startswith(b"\x89PNG")
