@@ -44,8 +44,14 @@ SAME_ON_EVERY_BACKEND = (
     "tests/test_docstrings.py",
     "tests/test_readme.py",
     "tests/text/",
+    "tests/training/test_capacity.py",
     "tests/training/test_commands.py",
     "tests/training/test_data.py",
+    "tests/training/test_deploy.py",
+    "tests/training/test_device_batches.py",
+    "tests/training/test_device_request.py",
+    "tests/training/test_devices.py",
+    "tests/training/test_launch.py",
     "tests/training/test_page.py",
     "tests/training/test_prepare_wmt14.py",
     "tests/training/test_recipe.py",
@@ -98,6 +104,16 @@ def pytest_runtest_makereport(item, call):
 @pytest.fixture(autouse=True)
 def seeded():
     keras.utils.set_random_seed(7)
+
+
+@pytest.fixture(autouse=True)
+def same_threads():
+    """Commands that a test calls may set how TensorFlow uses threads; the next test does not have it."""
+    before = os.environ.get("TF_NUM_INTRAOP_THREADS")
+    yield
+    os.environ.pop("TF_NUM_INTRAOP_THREADS", None)
+    if before is not None:
+        os.environ["TF_NUM_INTRAOP_THREADS"] = before
 
 
 @pytest.fixture

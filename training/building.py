@@ -7,6 +7,8 @@ import keras_transformer as kt
 from keras_transformer import callbacks, losses, metrics, schedules
 from keras_transformer.models.presets import PRESETS
 from training.corpora import SplitPairs, check_numbers, make_dataset
+from training.device_batches import divided
+from training.devices import Devices
 from training.recipe import Recipe
 from training.scores import comparison
 
@@ -48,11 +50,16 @@ def make_config(recipe: Recipe, source_size: int, target_size: int, **ids: int) 
     return kt.TransformerConfig.from_dict({**PRESETS[recipe.model.preset], **recipe.model.overrides(), **sizes, **ids})
 
 
-def make_model(recipe: Recipe, tokenizer) -> kt.Transformer:
-    """Makes the recipe's model with fresh weights, which the seed decides."""
+def config_for(recipe: Recipe, tokenizer) -> kt.TransformerConfig:
+    """Returns the shape of the recipe's model for a tokenizer."""
     source, target = kt.as_tokenizer(tokenizer).source, kt.as_tokenizer(tokenizer).target
     ids = {name: getattr(target, name) for name in ("pad_id", "start_id", "end_id", "unknown_id")}
-    config = make_config(recipe, source.vocabulary_size, target.vocabulary_size, **ids)
+    return make_config(recipe, source.vocabulary_size, target.vocabulary_size, **ids)
+
+
+def make_model(recipe: Recipe, tokenizer) -> kt.Transformer:
+    """Makes the recipe's model with fresh weights, which the seed decides."""
+    config = config_for(recipe, tokenizer)
     keras.utils.set_random_seed(recipe.optimization.seed)
     return kt.Transformer(config, dtype=recipe.optimization.dtype)
 
@@ -70,8 +77,14 @@ def rate_at(schedule: Schedule, updates: np.ndarray, batches_per_update: int) ->
     return np.array([float(schedule((int(update) - 1) * batches_per_update)) for update in np.atleast_1d(updates)])
 
 
-def compile_model(model: kt.Transformer, recipe: Recipe):
-    """Gives a model the recipe's optimizer, loss and metrics."""
+def compile_model(model: kt.Transformer, recipe: Recipe, xla: bool = True):
+    """Gives a model the recipe's optimizer, loss and metrics.
+
+    Args:
+        model: The model.
+        recipe: The recipe.
+        xla: Whether TensorFlow may compile at all where the model is.
+    """
     table, pad_id = recipe.optimization, model.config.pad_id
     options = {} if table.clip_norm is None else {"global_clipnorm": table.clip_norm}
     if table.ema_momentum is not None:
@@ -86,30 +99,32 @@ def compile_model(model: kt.Transformer, recipe: Recipe):
         optimizer=optimizer,
         loss=losses.SmoothedCrossEntropy(table.label_smoothing, pad_id=pad_id),
         metrics=[metrics.TokenAccuracy(pad_id), metrics.Perplexity(pad_id)],
-        jit_compile=table.xla if keras.backend.backend() == "tensorflow" else "auto",
+        jit_compile=table.xla and xla if keras.backend.backend() == "tensorflow" else "auto",
     )
 
 
-def training_set(recipe: Recipe, pairs: SplitPairs, tokenizer) -> kt.data.ParallelDataset:
-    """Makes the batches to train on."""
+def training_set(recipe: Recipe, pairs: SplitPairs, tokenizer, devices: Devices) -> kt.data.ParallelDataset:
+    """Makes the batches to train on, or this process's part of them."""
     alpha = recipe.data.subword_sampling
-    return make_dataset(
+    dataset = make_dataset(
         pairs,
         tokenizer,
         recipe.data,
         seed=recipe.optimization.seed,
         batches_per_update=recipe.batches_per_update,
         subword_sampling=None if alpha is None else kt.SubwordSampling(alpha=alpha),
+        shard=devices.shard,
     )
+    return divided(dataset, devices.num_parts)
 
 
-def validation_set(recipe: Recipe, pairs: SplitPairs | None, tokenizer) -> kt.data.ParallelDataset | None:
-    """Makes the batches to watch training with, if there are any pairs for it."""
+def validation_set(recipe: Recipe, pairs: SplitPairs | None, tokenizer, devices: Devices) -> kt.data.ParallelDataset | None:
+    """Makes the batches to watch training with, or this process's part of them, if there are any pairs for it."""
     if pairs is None:
         return None
     shapes = recipe.data.num_shapes and min(recipe.data.num_shapes, VALIDATION_SHAPES)
     options = {"batch_tokens": recipe.evaluation.batch_tokens, "num_shapes": shapes, "shuffle": False}
-    return make_dataset(pairs, tokenizer, recipe.data, **options)
+    return divided(make_dataset(pairs, tokenizer, recipe.data, shard=devices.shard, **options), devices.num_parts)
 
 
 def num_epochs(recipe: Recipe, dataset: kt.data.ParallelDataset) -> int:

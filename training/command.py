@@ -38,12 +38,43 @@ def run_command(run: Callable[[], None], on_interrupt: str = "Stopped.") -> int:
     return 0
 
 
+def share_cores():
+    """Lets sentences share the cores of a CPU on TensorFlow, not operations, unless the user has decided otherwise.
+
+    It is what `keras_transformer.parallel_sentences` does, and must come before the backend. XLA is better off without it.
+    """
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+
+
 def load_backend():
     """Loads Keras and its backend, without what their libraries have to say about drivers that they miss."""
     with kept_back():
         from training.machine import devices
 
         devices()
+
+
+def load_devices(request, model_parallel: int):
+    """Loads Keras and its backend and finds the devices that a command asks for.
+
+    Args:
+        request: A `training.device_request.DeviceRequest`.
+        model_parallel: Among how many devices the model is divided.
+
+    Returns:
+        `training.devices.Devices`.
+    """
+    if request.processes > 1:  # What goes wrong between processes should be seen at once.
+        from training.devices import open_devices
+
+        return open_devices(request, model_parallel)
+    with kept_back():
+        from training.devices import open_devices
+        from training.machine import devices as names_of_devices
+
+        found = open_devices(request, model_parallel)
+        names_of_devices()
+        return found
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Teaches a small Transformer what "it" means, in a few minutes: `make demo`.
 
 Trains the recipe `pronouns` into runs/demo, shows how the translation of two sentences changes on the way, and what it can do
-in the end; draws what it looks at, and exports it for TensorFlow Serving into saved_models/pronouns. If it is stopped, the next call goes on; if it has
-finished, the next call shows the results.
+in the end; draws what it looks at, and exports it for TensorFlow Serving into saved_models/pronouns. If it is stopped, the next
+call goes on; if it has finished, the next call shows the results.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from training.command import load_backend, make_console, run_command
+from training.command import load_backend, make_console, run_command, share_cores
 from training.recipe import read_recipe
 
 OUTPUT = Path("runs/demo")
@@ -48,6 +48,7 @@ def run(options: argparse.Namespace):
     """Trains, or shows what was trained."""
     recipe = read_recipe("pronouns", options.set)
     console = make_console()
+    share_cores()
     load_backend()
     from training.demo_attention import draw
     from training.demo_export import export

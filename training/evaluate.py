@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from training.command import load_backend, make_console, run_command
+from training.command import load_backend, make_console, run_command, share_cores
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,6 +42,7 @@ def run(options: argparse.Namespace):
         raise ValueError("--source and --reference go together: give both, or neither to measure the run's own sets")
     if options.source is None and options.output is not None:
         raise ValueError("--output needs --source: one file of translations for one file of sources")
+    share_cores()
     load_backend()
     from training.summary import print_scores
     from training.translators import evaluation_table, find_translator

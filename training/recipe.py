@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from training.recipe_tables import (
     DataTable,
+    DevicesTable,
     EvaluationTable,
     ExportTable,
     ModelTable,
@@ -29,7 +30,7 @@ class Recipe:
 
     Args:
         name: Name of its file, without the ending.
-        data, tokenizer, model, optimization, evaluation, export: Its tables.
+        data, tokenizer, model, optimization, evaluation, export, devices: Its tables.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Recipe:
     optimization: OptimizationTable
     evaluation: EvaluationTable
     export: ExportTable
+    devices: DevicesTable
 
     def to_toml(self) -> str:
         """Writes all that the recipe says, defaults included, with paths that hold from everywhere."""

@@ -250,6 +250,17 @@ class ExportTable:
     saved_model: bool = key(switch, False)
 
 
+@dataclass(frozen=True)
+class DevicesTable:
+    """The table `[devices]`: how a model is spread. On how many devices a run is, its command says.
+
+    Args:
+        model_parallel: Among how many devices each copy of the model is divided, on JAX.
+    """
+
+    model_parallel: int = key(positive(integer), 1)
+
+
 def has_columns(file: str | os.PathLike) -> bool:
     """Tells by its name whether a file holds source and target in two columns."""
     return str(file).endswith(COLUMN_SUFFIXES)

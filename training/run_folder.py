@@ -2,10 +2,12 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from keras_transformer.text.files import write_bytes
 from training.recipe import Recipe, difference, read_recipe
+from training.recipe_tables import DevicesTable
 
 RUNS = Path("runs")
 
@@ -66,8 +68,9 @@ class RunFolder:
         return f"{wanted}: {self} is not empty and has no recipe.toml. Choose another folder with --output"
 
     def check_unchanged(self, recipe: Recipe):
-        """Raises a `ValueError` that shows the difference if a recipe is not that of the run."""
-        changes = difference(read_recipe(self.recipe), recipe, str(self.recipe), f"{recipe.name}, now")
+        """Raises a `ValueError` that shows the difference if a recipe is not that of the run; devices may change."""
+        before, now = (replace(one, devices=DevicesTable()) for one in (read_recipe(self.recipe), recipe))
+        changes = difference(before, now, str(self.recipe), f"{recipe.name}, now")
         if changes:
             raise ValueError(
                 f"The recipe has changed since the run in {self} began; a run goes on with the recipe it began with. Undo the "

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from keras_transformer.callbacks.moments import Moments
+from keras_transformer.callbacks.processes import is_writer
 from keras_transformer.text.files import write_bytes
 
 PARTS = 20  # Of an epoch, each with a row of its own.
@@ -26,7 +27,7 @@ class RunLog(Moments):
 
     Beside what Keras logs, the row of an epoch has the number of updates done, the learning rate of the last of them, the
     target tokens seen so far, and the seconds spent so far on training and on everything. The rows within an epoch are the
-    training loss and perplexity since the row before.
+    training loss and perplexity since the row before. Of several processes that train together, the first one writes.
 
     Args:
         history: The `.csv` file of epochs.
@@ -83,6 +84,7 @@ class RunLog(Moments):
         self._add_part(self.model.get_metrics_result() if logs is None else logs)
         if logs is not None:
             self._add_row(epoch, logs)
+        if logs is not None and is_writer():
             write_rows(self.history, self.rows)
             write_rows(self.steps, self.parts)
 

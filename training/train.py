@@ -6,15 +6,20 @@ translator.
 
 A run that was stopped or killed goes on, from its last checkpoint and to the same result, with the same command and --resume.
 With --resume the command starts a run, too, if there is none, so that it can be given again and again.
+
+--devices N trains on several devices of this machine, --coordinator together with other processes: see docs/scaling.md.
 """
 
 import argparse
+import os
 import shlex
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from training.command import load_backend, run_command
+from training.command import load_devices, run_command, share_cores
+from training.device_request import add_device_arguments, read_device_request
 from training.recipe import FOLDER, read_recipe
 
 
@@ -48,20 +53,26 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         help="change a value of the recipe, such as optimization.epochs=3 or data.folder=multi30k; may be repeated",
     )
     parser.add_argument("--resume", action="store_true", help="go on with a run that was stopped, or start it")
+    add_device_arguments(parser)
     return parser.parse_args(words)
 
 
 def run(options: argparse.Namespace, command: str):
     """Does what the command line asks for."""
     recipe = read_recipe(options.recipe, options.set)
-    load_backend()  # Only now: a mistake in the recipe need not wait for it.
+    if not recipe.optimization.xla:
+        share_cores()
+    request = read_device_request(options, os.environ)
+    devices = load_devices(request, recipe.devices.model_parallel)  # Only now: mistakes need not wait for it.
     from training.run_folder import RunFolder, default_output
     from training.summary import print_results
     from training.trainer import train
 
     folder = RunFolder(options.output or default_output(recipe))
     was_finished = folder.is_finished
-    results = train(recipe, folder, options.resume, command)
+    results = train(recipe, folder, options.resume, command, devices=devices)
+    if request.process_id > 0:
+        return
     if was_finished:
         print(f"The run in {folder} is finished; there is nothing left to do. What it found:")
     print_results(folder, results)
@@ -78,5 +89,29 @@ def how_to_go_on(words: Sequence[str]) -> str:
     return f"Stopped. Go on from the last checkpoint with:\n  {command_of(again)}"
 
 
+def run_as_program():
+    """Runs the command as a process, which ends at once if it fails as one of several: JAX would let it wait for the others."""
+    code = 1
+    try:
+        code = main()
+    finally:
+        if code != 0 and is_one_of_several():
+            if sys.exc_info()[0] is not None:
+                traceback.print_exc()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    sys.exit(code)
+
+
+def is_one_of_several() -> bool:
+    """Tells whether this process has joined others."""
+    if "jax" not in sys.modules:
+        return False
+    import jax  # noqa: TID251
+
+    return jax.distributed.is_initialized()
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    run_as_program()

@@ -8,9 +8,12 @@ import keras
 
 import keras_transformer as kt
 from keras_transformer import callbacks
+from keras_transformer.callbacks.processes import is_writer, wait_for_each_other
 from training.building import (
     check_recipe,
     compile_model,
+    config_for,
+    make_config,
     make_model,
     make_schedule,
     num_epochs,
@@ -20,6 +23,7 @@ from training.building import (
     validation_set,
 )
 from training.corpora import Splits, find_splits, make_tokenizer
+from training.devices import Devices
 from training.finishing import finish
 from training.recipe import Recipe
 from training.report import several
@@ -35,8 +39,11 @@ def train(
     command: str = "",
     extra_callbacks: Sequence[keras.callbacks.Callback] = (),
     verbose: bool = True,
+    devices: Devices | None = None,
 ) -> dict:
     """Trains what a recipe describes, or goes on with it.
+
+    Of several processes that train together, the first one begins the run, writes all its files and finishes it.
 
     Args:
         recipe: The recipe.
@@ -45,39 +52,57 @@ def train(
         command: The command that asks for this, for the report.
         extra_callbacks: Further callbacks, called before the others.
         verbose: Whether to show progress.
+        devices: What to train on; defaults to one device.
 
     Returns:
-        The results: scores, samples, facts; as in the run's `results.json`.
+        The results: scores, samples, facts; as in the run's `results.json`. Empty in all processes but the first.
     """
-    check_recipe(recipe)
-    run.begin(recipe, resume)
+    devices = devices or Devices()
+    verbose = verbose and is_writer()
+    begin(recipe, run, resume, devices)
     if run.is_finished:
         return json.loads(run.results.read_text(encoding="utf8"))
     splits = find_splits(recipe.data)
     tokenizer = own_tokenizer(run, recipe, splits)
-    dataset = training_set(recipe, splits.train, tokenizer)
-    model = make_model(recipe, tokenizer)
-    compile_model(model, recipe)
-    if verbose:
-        print(introduction(recipe, run, splits, dataset, model), flush=True)
-    log = run_log(recipe, run, dataset, model)
-    callbacks.fit(
-        model,
-        dataset,
-        epochs=num_epochs(recipe, dataset),
-        checkpoints=make_checkpoints(recipe, run),
-        callbacks=[*extra_callbacks, *make_callbacks(recipe, run, splits, tokenizer, log, verbose)],
-        validation_data=validation_set(recipe, splits.validation, tokenizer),
-        verbose=(1 if sys.stdout.isatty() else 2) if verbose else 0,
-    )
+    devices.check_config(config_for(recipe, tokenizer))
+    dataset = training_set(recipe, splits.train, tokenizer, devices)
+    with devices.scope():
+        model = make_model(recipe, tokenizer)
+        compile_model(model, recipe, devices.can_compile)
+        if verbose:
+            print(introduction(recipe, run, splits, dataset, model, devices), flush=True)
+        log = run_log(recipe, run, dataset, model)
+        callbacks.fit(
+            model,
+            dataset,
+            epochs=num_epochs(recipe, dataset),
+            checkpoints=make_checkpoints(recipe, run),
+            callbacks=[*extra_callbacks, *make_callbacks(recipe, run, splits, tokenizer, log, verbose)],
+            validation_data=validation_set(recipe, splits.validation, tokenizer, devices),
+            verbose=(1 if sys.stdout.isatty() else 2) if verbose else 0,
+        )
+    model = devices.trained(model)
+    if not is_writer():
+        return {}
     translator = kt.Translator(model, tokenizer, search_options(recipe))
     return finish(run, recipe, translator, splits, log, dataset, command)
 
 
+def begin(recipe: Recipe, run: RunFolder, resume: bool, devices: Devices):
+    """Sees to it that a recipe can be trained on the devices, and makes the folder of its run, or goes on in it."""
+    check_recipe(recipe)
+    devices.check_recipe(recipe)
+    devices.check_config(make_config(recipe, recipe.tokenizer.vocabulary_size, recipe.tokenizer.vocabulary_size))
+    if is_writer():
+        run.begin(recipe, resume)
+    wait_for_each_other("the run has begun")
+
+
 def own_tokenizer(run: RunFolder, recipe: Recipe, splits: Splits):
     """Returns the run's tokenizer, which is made when the run begins."""
-    if not run.tokenizer.is_file():
+    if is_writer() and not run.tokenizer.is_file():
         make_tokenizer(splits.train, recipe.tokenizer).save(run.tokenizer)
+    wait_for_each_other("there is a tokenizer")
     return kt.load_tokenizer(run.tokenizer)
 
 
@@ -108,7 +133,7 @@ def make_callbacks(recipe: Recipe, run: RunFolder, splits: Splits, tokenizer, lo
         found.append(callbacks.WeightAveraging(table.average_checkpoints, run.averages, every_steps=steps))
     if table.max_updates is not None:
         found.append(StopAfter(table.max_updates * recipe.batches_per_update))
-    if watch.tensorboard:
+    if watch.tensorboard and is_writer():
         found.append(TensorBoardLog(run.tensorboard))
     return found
 
@@ -132,12 +157,14 @@ def bleu_evaluation(recipe: Recipe, splits: Splits, tokenizer, verbose: bool) ->
     )
 
 
-def introduction(recipe: Recipe, run: RunFolder, splits: Splits, dataset: kt.data.ParallelDataset, model) -> str:
+def introduction(
+    recipe: Recipe, run: RunFolder, splits: Splits, dataset: kt.data.ParallelDataset, model, devices: Devices
+) -> str:
     """Says what is about to happen."""
     epochs, batches = num_epochs(recipe, dataset), recipe.batches_per_update
     updates = min(epochs * len(dataset) // batches, recipe.optimization.max_updates or sys.maxsize)
     return (
-        f"{recipe.name} on {keras.backend.backend()}, into {run}\n"
+        f"{recipe.name} on {keras.backend.backend()}, {devices}, into {run}\n"
         f"data        {splits.train.name}\n{dataset.describe()}\n"
         f"model       {model.count_params():,} parameters, {recipe.optimization.dtype}\n"
         f"training    {updates:,} updates in {several(epochs, 'epoch')}, {several(batches, 'batch', 'es')} an update"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from training.command import load_backend, run_command
+from training.command import load_backend, run_command, share_cores
 
 CHUNK = 1000  # Lines that are translated before the first of them is written.
 
@@ -40,6 +40,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def run(options: argparse.Namespace):
     """Does what the command line asks for."""
+    share_cores()
     load_backend()
     from keras_transformer.data.reading import check_is_file
     from keras_transformer.text.lines import read_lines

@@ -9,10 +9,12 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from keras_transformer.callbacks.processes import gathered
+
 
 def to_array(variable) -> np.ndarray:
     """Returns the value of a variable in a type that every file can hold: bfloat16 and smaller floats become float32."""
-    array = np.asarray(keras.ops.convert_to_numpy(variable))
+    array = np.asarray(keras.ops.convert_to_numpy(gathered(variable)))
     return array if array.dtype.isbuiltin == 1 else array.astype("float32")
 
 

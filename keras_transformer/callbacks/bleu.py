@@ -1,10 +1,13 @@
 """BLEU of real translations during training."""
 
+import contextlib
 import os
 from collections.abc import Sequence
 
 import keras
 
+from keras_transformer.callbacks.local_models import alone, copy_weights, local_model
+from keras_transformer.callbacks.processes import first_ones, num_processes
 from keras_transformer.callbacks.training_state import final_weights
 from keras_transformer.text.lines import read_lines
 from keras_transformer.translator import Translator
@@ -18,7 +21,8 @@ class BleuEvaluation(keras.callbacks.Callback):
 
     The numbers are in the logs as `val_bleu` and `val_chrf`. Callbacks that are to see them there, such as `EarlyStopping`,
     `CSVLogger` or `TensorBoard`, have to come after this one in the list. If the optimizer keeps a moving average of the
-    weights (`use_ema=True`), it is the average that translates, for training will end with it.
+    weights (`use_ema=True`), it is the average that translates, for training will end with it. Of several processes that train
+    together, each translates, so that none waits for another, and the numbers of the first one count.
 
     Args:
         source: The texts to translate, a list or a file.
@@ -74,8 +78,8 @@ class BleuEvaluation(keras.callbacks.Callback):
     def on_train_begin(self, logs=None):
         """Is called by Keras."""
         self.history = []
-        if self._translator is None or self._translator.model is not self.model:
-            self._translator = Translator(self.model, self.tokenizer)
+        if self._translator is None or num_processes() > 1 or self._translator.model is not self.model:
+            self._translator = Translator(local_model(self.model), self.tokenizer)
 
     def on_epoch_end(self, epoch, logs=None):
         """Is called by Keras."""
@@ -93,15 +97,19 @@ class BleuEvaluation(keras.callbacks.Callback):
         Returns:
             `val_bleu`, `val_chrf` and the signatures.
         """
-        with final_weights(self.model):
-            self.translations = self._translator.translate(self.source, progress=bool(self.verbose), **self.options)
+        self.translations = self.translate()
         streams = reference_streams(self.references)
-        scores = {
-            "val_bleu": self.bleu.corpus_score(self.translations, streams).score,
-            "val_chrf": self.chrf.corpus_score(self.translations, streams).score,
-        }
+        scores = first_ones(metric.corpus_score(self.translations, streams).score for metric in (self.bleu, self.chrf))
+        scores = dict(zip(("val_bleu", "val_chrf"), scores, strict=True))
         self.signature = str(self.bleu.get_signature())
         return {**scores, "signature": self.signature, "chrf_signature": str(self.chrf.get_signature())}
+
+    def translate(self) -> list[str]:
+        """Translates the sources with the weights that training would end with now."""
+        with final_weights(self.model):
+            copy_weights(self.model, self._translator.model)
+            with alone() if num_processes() > 1 else contextlib.nullcontext():
+                return self._translator.translate(self.source, progress=bool(self.verbose), **self.options)
 
     def describe(self, entry: dict) -> str:
         """Says in a few lines what an evaluation found, with samples spread over the set."""

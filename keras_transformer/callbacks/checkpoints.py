@@ -13,6 +13,7 @@ from keras_transformer.callbacks.arrays import names_of, open_arrays
 from keras_transformer.callbacks.moments import Moments
 from keras_transformer.callbacks.non_finite import check_loss
 from keras_transformer.callbacks.position import Position
+from keras_transformer.callbacks.processes import is_writer, pass_over
 from keras_transformer.callbacks.training_state import (
     BEFORE_FIT,
     all_arrays,
@@ -33,7 +34,8 @@ class Checkpoints(Moments):
     A checkpoint holds the weights, the states of dropout, the optimizer (its moments, number of steps, accumulated gradients
     and averages), the metrics of the epoch so far, the position in the data, and the states of other callbacks. It is a
     folder `step-00000123` that appears when it is complete. Older ones are removed after that. The last epoch's end, and the
-    end of a training that a callback stops, are always written.
+    end of a training that a callback stops, are always written. Of several processes that train together (JAX), the first one
+    writes, and all of them go on from what it wrote: they need one file system.
 
     `kt.callbacks.fit` trains with checkpoints and goes on from the newest. In a plain `model.fit`, put this callback last:
     it has to see what the others made of an epoch. `restore` and the dataset's `from_step` then go on by hand.
@@ -131,6 +133,8 @@ class Checkpoints(Moments):
 
     def _clear_directory(self):
         """Removes what a killed process left, and damaged checkpoints of steps that are still to come."""
+        if not is_writer():
+            return
         files.remove_leftovers(self.directory)
         later = [path for path in files.checkpoints_in(self.directory) if files.step_of(path) > self.step]
         for path in later:
@@ -195,10 +199,17 @@ class Checkpoints(Moments):
         model = self.model  # On JAX, its variables have their values from here on.
         when = f"in epoch {epoch + 1}, after {self.first_step + self.steps_in_epoch} steps of it"
         check_loss((model.get_metrics_result() if logs is None else logs).get("loss"), when)
-        path = files.checkpoint_path(self.directory, self.step)
         groups = state_variables(model)
+        arrays, state = finite(all_arrays(groups), when), self._state_of(groups, epoch, logs is not None)
+        if is_writer():
+            self._write(arrays, state)
+        else:
+            pass_over(arrays)
+
+    def _write(self, arrays: Iterable, state: dict):
+        path = files.checkpoint_path(self.directory, self.step)
         try:
-            files.write_checkpoint(path, finite(all_arrays(groups), when), self._state_of(groups, epoch, logs is not None))
+            files.write_checkpoint(path, arrays, state)
         except OSError as error:
             raise OSError(error.errno, self._failure(error), str(path)) from error
         for old in files.checkpoints_in(self.directory)[: -self.keep]:

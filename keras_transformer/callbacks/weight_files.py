@@ -8,6 +8,7 @@ from pathlib import Path
 import keras
 
 from keras_transformer.callbacks.arrays import named_arrays, replace_arrays
+from keras_transformer.callbacks.processes import is_writer, pass_over, wait_for_each_other
 from keras_transformer.callbacks.training_state import final_weights
 
 
@@ -16,6 +17,7 @@ class WeightFiles:
 
     A file is needed as long as its owner, or the newest checkpoint, speaks of it: a training that goes on from a checkpoint
     finds what it had then. What a killed process wrote after its last checkpoint is removed, and written again in time.
+    Of several processes that train together, the first one writes and removes, and all of them read.
 
     Args:
         directory: Where the files are; `None` for a temporary directory.
@@ -31,15 +33,19 @@ class WeightFiles:
     def write(self, model: keras.Model, number: int) -> str:
         """Writes the weights that `fit` would end with now; returns the name of the file."""
         name = f"{self.prefix}-{number:08d}.npz"
-        self.directory.mkdir(parents=True, exist_ok=True)
         with final_weights(model):
-            replace_arrays(self.directory / name, named_arrays("weights", model.weights))
+            arrays = named_arrays("weights", model.weights)
+            if is_writer():
+                self.directory.mkdir(parents=True, exist_ok=True)
+                replace_arrays(self.directory / name, arrays)
+            else:
+                pass_over(arrays)
         return name
 
     def remove_all_but(self, names: Iterable[str]):
         """Removes all files that are neither in a list nor in the newest checkpoint."""
         needed = {*names, *self._in_checkpoint}
-        for path in self.directory.glob(f"{self.prefix}-*.npz"):
+        for path in self.directory.glob(f"{self.prefix}-*.npz") if is_writer() else ():
             if path.name not in needed:
                 path.unlink()
 
@@ -54,5 +60,6 @@ class WeightFiles:
             raise ValueError(f"The weights that {owner} kept went with their process. To go on, give it a `directory`")
 
     def paths(self, names: Iterable[str]) -> list[Path]:
-        """Returns the paths of files."""
+        """Returns the paths of files, which are complete by then."""
+        wait_for_each_other(f"{self.prefix} written")
         return [self.directory / name for name in names]

@@ -161,11 +161,10 @@ def test_no_text_makes_it_fail(session, size, seen):
     for signature, inputs in {"nbest": ("text",), "align": ("text",), "score": ("source", "target")}.items():
         answer = session.run(signature, dict.fromkeys(inputs, bad[-60:]))
         for values in answer.values():
-            _ = (
-                [decoded(row) for row in values.reshape(len(values), -1)]
-                if values.dtype == object
-                else np.isfinite(values).all()
-            )
+            if values.dtype == object:
+                decoded(values.ravel())
+            else:
+                assert np.isfinite(values).all()
     seen(f"{len(bad):,} hostile strings in batches of 67")
 
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -68,6 +69,15 @@ class TestTrain:
         out = ask(train.main, "digits.toml", "--output", "run", "--resume", "--set", "every_epochs=1")
         assert "The run in run is finished" in out and "BLEU" in out
         assert (folder / "run" / "report.md").stat().st_mtime_ns == before
+
+    def test_sentences_share_the_cores_unless_xla_has_them(self, folder, complaint, monkeypatch):
+        for words, threads in (([], "1"), (["--set", "xla=true"], None)):
+            monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
+            complaint(train.main, "digits.toml", "--output", "run", *words)
+            assert os.environ.get("TF_NUM_INTRAOP_THREADS") == threads
+        monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "4")
+        complaint(train.main, "digits.toml", "--output", "run")
+        assert os.environ["TF_NUM_INTRAOP_THREADS"] == "4"
 
     def test_a_run_in_the_way(self, folder, complaint):
         assert "Add --resume to go on with it" in complaint(train.main, "digits.toml", "--output", "run")
