@@ -270,7 +270,7 @@ class Translator:
         if options.is_sampling:
             steps = max(limits) + 1
             inputs["chances"] = np.array([np.random.default_rng([seed, *job]).random(steps, "float32") for job in jobs])
-        return in_closed_shapes(inputs, config.end_id) if keras.backend.backend() == "jax" else inputs
+        return in_closed_shapes(inputs, config) if keras.backend.backend() == "jax" else inputs
 
     def _hypotheses(self, found: dict, place: int, copies: int) -> list[Translation]:
         """Reads the hypotheses of one sentence from a result."""
@@ -363,14 +363,13 @@ def padded(rows: list[list[int]], pad_id: int) -> np.ndarray:
     return array
 
 
-def in_closed_shapes(inputs: dict, end_id: int) -> dict:
+def in_closed_shapes(inputs: dict, config) -> dict:
     """Pads inputs to one of few shapes, so that few programs are compiled: sizes of 1, 2, 4, 8, 12, 16, 24, 32, ..."""
     closed = {}
     for name, array in inputs.items():
-        sizes = [closed_size(size) for size in array.shape]
-        widths = [(0, size - own) for size, own in zip(sizes, array.shape, strict=True)]
-        closed[name] = np.pad(array, widths)
-    closed["source_ids"][len(inputs["source_ids"]) :, 0] = end_id  # A row for nobody.
+        widths = [(0, closed_size(size) - size) for size in array.shape]
+        closed[name] = np.pad(array, widths, constant_values=config.pad_id if name == "source_ids" else 0)
+    closed["source_ids"][len(inputs["source_ids"]) :, 0] = config.end_id  # A row for nobody.
     return closed
 
 

@@ -31,6 +31,8 @@ ON_ONE_BACKEND = "torch"
 SAME_ON_EVERY_BACKEND = (
     "tests/benchmarks/",
     "tests/bridges/test_ctranslate2.py",
+    "tests/bridges/test_marian_download.py",
+    "tests/bridges/test_marian_refused.py",
     "tests/data/corpora/",
     "tests/data/test_plan.py",
     "tests/data/test_reading.py",

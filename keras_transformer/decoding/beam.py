@@ -3,7 +3,7 @@
 from keras import ops
 
 from keras_transformer.decoding.gathering import expand_like, index_dtype, of_one_token, put, take_beams, top_k
-from keras_transformer.decoding.limits import IMPOSSIBLE, Limits, allowed_log_probabilities
+from keras_transformer.decoding.limits import IMPOSSIBLE, Limits, log_probabilities_of
 from keras_transformer.decoding.options import SearchOptions
 
 
@@ -91,12 +91,10 @@ class BeamSearch:
             A dictionary of `parents`, `ids`, `log_probs`, `ends`, `(B, 2K)`, and `tokens`, `token_log_probs`, `(B, 2K, L)`.
         """
         position, width = state["position"], logits.shape[1]
-        log_probs = ops.log_softmax(logits, axis=-1)  # (B, K, V)
-        forced = self.limits.forced_ids(position, self.end_id)  # (B,)
-        open_log_probs = allowed_log_probabilities(log_probs, position, self.options, self.end_id)
+        log_probs, open_log_probs = log_probabilities_of(logits, position, self.options, self.end_id)  # (B, K, V)
         count = min(2 * self.beam_size, logits.shape[-1])
         best, ids = top_k(open_log_probs, count)  # (B, K, 2K)
-        best, ids = self.apply_forced(best, ids, log_probs, forced)
+        best, ids = self.apply_forced(best, ids, log_probs, position)
 
         # The best 2K of all.
         totals = ops.reshape(state["log_probs"][:, :, None] + best, (-1, width * count))
@@ -116,10 +114,13 @@ class BeamSearch:
             "token_log_probs": put(take_beams(state["token_log_probs"], parents), position, chosen_log_probs),
         }
 
-    def apply_forced(self, best, ids, log_probs, forced):
+    def apply_forced(self, best, ids, log_probs, position):
         """Leaves a hypothesis one continuation where there is no choice."""
+        forced = self.limits.forced_ids(position, self.end_id)  # (B,)
         is_forced = forced[:, None, None] >= 0
         only = of_one_token(log_probs, ops.maximum(forced, 0))  # (B, K, 1)
+        if self.options.free_last_end:
+            only = ops.where(self.limits.is_reached(position)[:, None, None], 0.0, only)
         is_first = ops.arange(best.shape[2]) == 0
         best = ops.where(is_forced, ops.where(is_first, only, IMPOSSIBLE), best)
         return best, ops.where(is_forced, forced[:, None, None], ids)
@@ -172,8 +173,10 @@ class BeamSearch:
         return log_probs
 
     def within_candidates(self, ends):
-        """Leaves those flags `(B, 2K)` out that do not belong to candidates."""
-        return ends
+        """Leaves those flags `(B, 2K)` out that do not belong to candidates for an end."""
+        if not self.options.ends_within_beam:
+            return ends
+        return ops.logical_and(ends, ops.arange(ends.shape[1]) < self.beam_size)
 
     def last_of_beam(self, scores):
         """Returns the last score of those `(B, K)` that are kept, `(B, 1)`."""

@@ -22,9 +22,13 @@ class Limits:
     prefix_ids: object = None
     prefix_lengths: object = None
 
+    def is_reached(self, position):
+        """Tells for which sentences a position is behind the last token, so that only the end can stand there, `(B,)`."""
+        return ops.greater_equal(position, self.max_lengths)
+
     def forced_ids(self, position, end_id: int):
         """Returns the token that must stand at a position, `(B,)`; -1 where any may."""
-        forced = ops.where(ops.greater_equal(position, self.max_lengths), end_id, -1)
+        forced = ops.where(self.is_reached(position), end_id, -1)
         forced = ops.cast(forced, self.max_lengths.dtype)
         if self.prefix_ids is None:
             return forced
@@ -33,25 +37,30 @@ class Limits:
         return ops.where(ops.less(position, self.prefix_lengths), given, forced)
 
 
-def allowed_log_probabilities(log_probabilities, position, options, end_id: int):
-    """Makes banned tokens impossible, and the end while a translation is too short.
+def log_probabilities_of(logits, position, options, end_id: int):
+    """Turns logits into log-probabilities, and makes banned tokens impossible, and the end while a translation is too short.
 
     Args:
-        log_probabilities: Float tensor `(B, K, V)`.
+        logits: Float tensor `(B, K, V)`.
         position: Integer scalar, where the token is to stand.
         options: `SearchOptions`.
         end_id: The end.
 
     Returns:
-        The log-probabilities, `(B, K, V)`; not rescaled.
+        A tuple of tensors `(B, K, V)`: the log-probabilities, and the same with what must not be made impossible. With
+        `options.rescale` what is left has a probability of 1 in both.
     """
-    vocabulary_size = log_probabilities.shape[-1]
-    if options.banned_ids:
-        log_probabilities = log_probabilities + impossible(options.banned_ids, vocabulary_size)
+    if not (options.banned_ids or options.min_length):
+        log_probabilities = ops.log_softmax(logits, axis=-1)
+        return log_probabilities, log_probabilities
+    bans = impossible(options.banned_ids, logits.shape[-1])
     if options.min_length > 0:
-        is_short = ops.cast(position < options.min_length, "float32")
-        log_probabilities = log_probabilities + is_short * impossible([end_id], vocabulary_size)
-    return log_probabilities
+        bans += ops.cast(position < options.min_length, "float32") * impossible([end_id], logits.shape[-1])
+    if options.rescale:
+        log_probabilities = ops.log_softmax(logits + bans, axis=-1)
+        return log_probabilities, log_probabilities
+    log_probabilities = ops.log_softmax(logits, axis=-1)
+    return log_probabilities, log_probabilities + bans
 
 
 def impossible(ids, vocabulary_size: int):

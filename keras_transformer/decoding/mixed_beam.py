@@ -41,7 +41,8 @@ class MixedBeamSearch(BeamSearch):
 
     def within_candidates(self, ends):
         """Leaves each sentence its own number of candidates."""
-        counts = ops.where(self.beam_sizes == 1, 1, 2 * self.beam_sizes)
+        wide = self.beam_sizes if self.options.ends_within_beam else 2 * self.beam_sizes
+        counts = ops.where(self.beam_sizes == 1, 1, wide)
         return ops.logical_and(ends, ops.arange(ends.shape[1], dtype=counts.dtype) < counts)
 
     def last_of_beam(self, scores):

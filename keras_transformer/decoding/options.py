@@ -26,7 +26,12 @@ class SearchOptions:
         stopping: When a sentence is done. `"bound"`: when no hypothesis that is still alive can become better than those found.
             `"heuristic"`: when `beam_size` were found and none alive would be better if it ended now. `"first"`: when
             `beam_size` were found. The last two are what other systems do.
-        banned_ids: Tokens that never occur in a translation. Probabilities are not rescaled for their absence.
+        banned_ids: Tokens that never occur in a translation.
+        rescale: Whether probabilities are rescaled for the absence of tokens that must not be: those that are banned, and the
+            end before `min_length`.
+        ends_within_beam: Whether only the K best continuations of a step can end a translation. Otherwise the 2K best can.
+        free_last_end: Whether the end costs nothing where `max_length` leaves no choice. Otherwise it counts with its
+            log-probability. This and the two before it are there for models that are to be searched as other systems do.
         temperature: Draws each token at random instead of searching, from probabilities sharpened (below 1) or flattened (above
             1) by it. `None` searches.
         top_k: When drawing, only among the k likeliest tokens.
@@ -47,6 +52,9 @@ class SearchOptions:
     extra_length: int = 50
     stopping: str = "bound"
     banned_ids: tuple[int, ...] = ()
+    rescale: bool = False
+    ends_within_beam: bool = False
+    free_last_end: bool = False
     temperature: float | None = None
     top_k: int | None = None
     top_p: float | None = None

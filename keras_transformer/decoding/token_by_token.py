@@ -3,7 +3,7 @@
 from keras import ops
 
 from keras_transformer.decoding.gathering import expand_like, index_dtype, put, take_beams
-from keras_transformer.decoding.limits import IMPOSSIBLE, Limits, allowed_log_probabilities
+from keras_transformer.decoding.limits import IMPOSSIBLE, Limits, log_probabilities_of
 from keras_transformer.decoding.options import SearchOptions
 
 
@@ -43,12 +43,13 @@ class TokenByToken:
         """Lengthens each hypothesis by a token."""
         position = state["position"]
         logits, cache = self.decoder.step(state["ids"], position, state["cache"])
-        log_probs = ops.log_softmax(logits, axis=-1)  # (B, 1, V)
-        allowed = allowed_log_probabilities(log_probs, position, self.options, self.end_id)[:, 0]  # (B, V)
-        ids = self.draw(allowed, position) if self.options.is_sampling else ops.argmax(allowed, axis=-1)
+        log_probs, allowed = log_probabilities_of(logits, position, self.options, self.end_id)  # (B, 1, V)
+        ids = self.draw(allowed[:, 0], position) if self.options.is_sampling else ops.argmax(allowed[:, 0], axis=-1)
         forced = self.limits.forced_ids(position, self.end_id)
         ids = ops.where(forced >= 0, forced, ops.cast(ids, index_dtype()))[:, None]  # (B, 1)
         chosen = take_beams(log_probs[:, 0], ids)  # (B, 1)
+        if self.options.free_last_end:
+            chosen = ops.where(self.limits.is_reached(position)[:, None], 0.0, chosen)
         new = {
             "tokens": put(state["tokens"], position, ids),
             "token_log_probs": put(state["token_log_probs"], position, chosen),

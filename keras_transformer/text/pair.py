@@ -6,11 +6,13 @@ import os
 import zipfile
 
 from keras_transformer.text.files import read_bytes, write_bytes
+from keras_transformer.text.marian import VOCABULARY_FILE, MarianTokenizer
 from keras_transformer.text.protocol import TokenizerProtocol
 from keras_transformer.text.tokenizer import Tokenizer
 
 _SOURCE_FILE = "source.model"
 _TARGET_FILE = "target.model"
+_ARCHIVE = b"PK"  # What every zip archive begins with, and no SentencePiece model.
 
 
 class TokenizerPair:
@@ -57,7 +59,7 @@ class TokenizerPair:
         return hashlib.sha256(f"{self.source.fingerprint} {self.target.fingerprint}".encode()).hexdigest()
 
     def save(self, path: str | os.PathLike):
-        """Writes both tokenizers to one file, a zip archive of two SentencePiece models. The same pair gives the same file."""
+        """Writes both tokenizers to one file, a zip archive of what each would write. The same pair gives the same file."""
         content = io.BytesIO()
         with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
             for name, tokenizer in {_SOURCE_FILE: self.source, _TARGET_FILE: self.target}.items():
@@ -76,7 +78,7 @@ class TokenizerPair:
                 f"{path}: not a whole file of `TokenizerPair.save` ({error}). Was it cut off while it was copied, or does "
                 f"it hold a single tokenizer?"
             ) from error
-        return cls(*map(Tokenizer, models))
+        return cls(*(tokenizer_of(model, str(path)) for model in models))
 
     def __eq__(self, other):
         return isinstance(other, TokenizerPair) and (self.source, self.target) == (other.source, other.target)
@@ -90,15 +92,20 @@ class TokenizerPair:
 
 def serialized(tokenizer: TokenizerProtocol) -> bytes:
     """Returns the content of a tokenizer's file."""
-    if not isinstance(tokenizer, Tokenizer):
+    if not isinstance(tokenizer, Tokenizer | MarianTokenizer):
         raise ValueError(
             f"Only a pair of `Tokenizer`s can be saved; save others with the library they are from. Received: {tokenizer!r}"
         )
     return tokenizer.serialized
 
 
-def load_tokenizer(path: str | os.PathLike) -> Tokenizer | TokenizerPair:
-    """Loads what `Tokenizer.save` or `TokenizerPair.save` wrote, whichever it was.
+def tokenizer_of(content: bytes, origin: str) -> Tokenizer | MarianTokenizer:
+    """Makes a tokenizer of the content of its file."""
+    return MarianTokenizer.from_serialized(content, origin) if content.startswith(_ARCHIVE) else Tokenizer(content)
+
+
+def load_tokenizer(path: str | os.PathLike) -> Tokenizer | TokenizerPair | MarianTokenizer:
+    """Loads what `save` of a `Tokenizer`, a `TokenizerPair` or a `MarianTokenizer` wrote, whichever it was.
 
     Args:
         path: The file.
@@ -106,5 +113,16 @@ def load_tokenizer(path: str | os.PathLike) -> Tokenizer | TokenizerPair:
     Returns:
         A tokenizer or a pair of them.
     """
-    is_archive = read_bytes(path, "tokenizer").startswith(b"PK")
-    return (TokenizerPair if is_archive else Tokenizer).load(path)
+    content = read_bytes(path, "tokenizer")
+    if not content.startswith(_ARCHIVE):
+        return Tokenizer.load(path)
+    return (MarianTokenizer if VOCABULARY_FILE in names_in(content) else TokenizerPair).load(path)
+
+
+def names_in(archive: bytes) -> list[str]:
+    """Returns the names of the files in a zip archive; none, if it is damaged."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+            return opened.namelist()
+    except zipfile.BadZipFile:
+        return []

@@ -93,6 +93,12 @@ def read_model(model: bytes, origin: str = "the given bytes") -> PieceModel:
     Returns:
         The parsed model.
     """
+    proto = parse_model(model, origin)
+    return PieceModel(proto, find_special_ids(proto, origin))
+
+
+def parse_model(model: bytes, origin: str) -> ModelProto:
+    """Parses a SentencePiece model, or raises a `ValueError` if it is not a whole one."""
     complaint = (
         f"{origin}: not a whole SentencePiece model. Was it cut off while it was copied, or is it a file of another kind?"
     )
@@ -106,7 +112,7 @@ def read_model(model: bytes, origin: str = "the given bytes") -> PieceModel:
         raise ValueError(complaint)
     if proto.HasField("denormalizer_spec") and proto.denormalizer_spec.precompiled_charsmap:
         raise ValueError(f"{origin}: the model rewrites decoded text by rules of its own, which is not supported")
-    return PieceModel(proto, find_special_ids(proto, origin))
+    return proto
 
 
 def find_special_ids(proto: ModelProto, origin: str) -> dict[str, int]:

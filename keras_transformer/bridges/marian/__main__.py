@@ -1,0 +1,51 @@
+"""From a Marian checkpoint to a folder that TensorFlow Serving runs: `python -m keras_transformer.bridges.marian MODEL OUT`.
+
+MODEL is a folder with the files of a checkpoint, or the name of a published one, such as opus-mt-en-de. OUT is the folder of
+the served model, such as saved_models/opus-mt-en-de. Further options are those of `python -m keras_transformer.serving.export`.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from keras_transformer.bridges.marian.importing import from_marian
+
+EXPORT = "keras_transformer.serving.export"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Does what the command line asks for and returns its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m keras_transformer.bridges.marian",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("model", help="the folder or the name of a checkpoint")
+    parser.add_argument("out", type=Path, help="the folder of the served model, such as saved_models/opus-mt-en-de")
+    parser.add_argument("--revision", help="branch, tag or commit of a published checkpoint")
+    parser.add_argument("--save", type=Path, metavar="FOLDER", help="also save the translator, to train it on or to load it")
+    options, others = parser.parse_known_args(arguments)
+    try:
+        translator = from_marian(options.model, revision=options.revision)
+    except (ValueError, OSError, ImportError) as error:
+        sys.exit(f"error: {error}")
+    with tempfile.TemporaryDirectory() as folder:
+        saved = options.save or Path(folder) / "translator"
+        translator.save(saved)
+        return export(saved, options.out, others)
+
+
+def export(saved: Path, out: Path, options: list[str]) -> int:
+    """Runs the command that exports a saved translator, on TensorFlow."""
+    environment = {**os.environ, "KERAS_BACKEND": "tensorflow", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return subprocess.run(
+        [sys.executable, "-m", EXPORT, str(saved), str(out), *options], env=environment, check=False
+    ).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
