@@ -1,5 +1,6 @@
 """Does a SavedModel consist of operations that servers have, and that a GPU can run? Imported when it is first needed."""
 
+import functools
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -184,9 +185,15 @@ def types_of(node) -> str:
 
 def gpu_kernel(node):
     """Returns the kernel that a GPU would run a node with, or `None`."""
-    fitting = [kernel for kernel in kernels.get_registered_kernels_for_op(node.op).kernel if fits(kernel, node)]
+    fitting = [kernel for kernel in kernels_of(node.op) if fits(kernel, node)]
     # A kernel for any device is taken where there is none for this one.
     return next((one for device in ("GPU", "DEFAULT") for one in fitting if one.device_type == device), None)
+
+
+@functools.cache
+def kernels_of(operation: str) -> list:
+    """Returns all kernels that TensorFlow has for an operation."""
+    return list(kernels.get_registered_kernels_for_op(operation).kernel)
 
 
 def fits(kernel, node) -> bool:
