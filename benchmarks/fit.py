@@ -26,9 +26,8 @@ NUM_PAIRS = {"tiny": 3_000, "base": 400}  # About twenty seconds each.
 NOTES = """\
 An epoch of generated sentences through `kt.callbacks.fit` with a `parallel_dataset`, `SmoothedCrossEntropy`, `paper_adam`,
 `TokenAccuracy`, `Perplexity` and the log of a run, beside the bare step of `benchmarks.train_step` (plain cross-entropy, no
-metrics, no callbacks) on the same batches, kept in memory. On TensorFlow both share the cores among sentences, as recipes do
-(`kt.parallel_sentences`). They take turns; each counts with its fastest epoch. Tokens are real target tokens.
-A checkpoint is written after each epoch; it is timed by itself."""
+metrics, no callbacks) on the same batches, kept in memory. They take turns; each counts with its fastest epoch. Tokens are real
+target tokens. A checkpoint is written after each epoch; it is timed by itself."""
 
 
 class EpochTimer(keras.callbacks.Callback):
@@ -100,8 +99,6 @@ def main():
     parser.add_argument("--write", type=Path, metavar="PAGE", help="Markdown page whose section is to be replaced")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     options = parser.parse_args()
-    if keras.backend.backend() == "tensorflow":
-        kt.parallel_sentences()
     results = [measure(SHAPES[name], options.pairs or NUM_PAIRS[name], options.rounds) for name in options.shapes]
     print(json.dumps(results, indent=2) if options.json else table(results))
     if options.write:

@@ -41,7 +41,8 @@ def run_command(run: Callable[[], None], on_interrupt: str = "Stopped.") -> int:
 def share_cores():
     """Lets sentences share the cores of a CPU on TensorFlow, not operations, unless the user has decided otherwise.
 
-    It is what `keras_transformer.parallel_sentences` does, and must come before the backend. XLA is better off without it.
+    It is what `keras_transformer.parallel_sentences` does, and must come before the backend. For commands that translate:
+    training steps gain by it only where the model is large.
     """
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from training.command import load_backend, make_console, run_command, share_cores
+from training.command import load_backend, make_console, run_command
 from training.recipe import read_recipe
 
 OUTPUT = Path("runs/demo")
@@ -48,7 +48,6 @@ def run(options: argparse.Namespace):
     """Trains, or shows what was trained."""
     recipe = read_recipe("pronouns", options.set)
     console = make_console()
-    share_cores()
     load_backend()
     from training.demo_attention import draw
     from training.demo_export import export

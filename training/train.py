@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from training.command import load_devices, run_command, share_cores
+from training.command import load_devices, run_command
 from training.device_request import add_device_arguments, read_device_request
 from training.recipe import FOLDER, read_recipe
 
@@ -60,8 +60,6 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
 def run(options: argparse.Namespace, command: str):
     """Does what the command line asks for."""
     recipe = read_recipe(options.recipe, options.set)
-    if not recipe.optimization.xla:
-        share_cores()
     request = read_device_request(options, os.environ)
     devices = load_devices(request, recipe.devices.model_parallel)  # Only now: mistakes need not wait for it.
     from training.run_folder import RunFolder, default_output

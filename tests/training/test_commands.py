@@ -70,15 +70,6 @@ class TestTrain:
         assert "The run in run is finished" in out and "BLEU" in out
         assert (folder / "run" / "report.md").stat().st_mtime_ns == before
 
-    def test_sentences_share_the_cores_unless_xla_has_them(self, folder, complaint, monkeypatch):
-        for words, threads in (([], "1"), (["--set", "xla=true"], None)):
-            monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
-            complaint(train.main, "digits.toml", "--output", "run", *words)
-            assert os.environ.get("TF_NUM_INTRAOP_THREADS") == threads
-        monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "4")
-        complaint(train.main, "digits.toml", "--output", "run")
-        assert os.environ["TF_NUM_INTRAOP_THREADS"] == "4"
-
     def test_a_run_in_the_way(self, folder, complaint):
         assert "Add --resume to go on with it" in complaint(train.main, "digits.toml", "--output", "run")
 
@@ -178,6 +169,14 @@ class TestEvaluate:
 
 
 class TestTranslate:
+    def test_sentences_share_the_cores(self, folder, complaint, monkeypatch):
+        for own, threads in ((None, "1"), ("4", "4")):
+            monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
+            if own is not None:
+                monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", own)
+            complaint(translate.main, "nowhere")
+            assert os.environ["TF_NUM_INTRAOP_THREADS"] == threads
+
     def test_a_file_to_a_file(self, folder, ask, tmp_path):
         assert ask(translate.main, "run", "test.digits", "--output", tmp_path / "new" / "out.txt") == ""
         sources = Path("test.digits").read_text().splitlines()
