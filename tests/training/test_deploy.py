@@ -32,6 +32,7 @@ def container(name, kind):
 def test_manifests_are_valid(name, seen):
     for resource in resources(name):
         version = kubernetes_validate.validate(resource, KUBERNETES, strict=True)
+        assert version.startswith(KUBERNETES)
         seen(f"{name}: {resource['kind']} {resource['metadata']['name']} is valid in Kubernetes {version}")
 
 
