@@ -1,4 +1,4 @@
-"""Losses: cross-entropy with smoothed labels, averaged over real tokens."""
+"""Losses: cross-entropy with smoothed labels, averaged over real tokens, and with the agreement of two passes."""
 
 import math
 
@@ -115,6 +115,78 @@ class SmoothedCrossEntropy(keras.losses.Loss):
             "from_floor": self.from_floor,
             "name": self.name,
         }
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class RDropCrossEntropy(SmoothedCrossEntropy):
+    """`SmoothedCrossEntropy` that asks two passes through dropout to agree (R-Drop, arXiv 2106.14448).
+
+    Each pair stands twice in a batch, a copy right behind the other (`parallel_dataset(..., copies=2)`). Dropout hides another
+    part of the model from each; their predictions p and q are drawn towards each other:
+
+        loss = (CE(p) + CE(q)) / 2 + agreement / 4 (KL(p || q) + KL(q || p))
+
+    which is half of the paper's loss with alpha = `agreement`. Copies are known by their labels: a row that is unlike its
+    neighbour, as those of a validation set are, counts with its cross-entropy alone.
+
+    Args:
+        agreement: How much the two have to agree; 5 in the paper.
+        smoothing, pad_id, over, from_floor, name: As in `SmoothedCrossEntropy`.
+
+    Example:
+
+    >>> logits = keras.ops.array([[[0.0, 2.0, 0.0]], [[0.0, 0.0, 0.0]]])
+    >>> labels = keras.ops.array([[1], [1]])
+    >>> print(f"{SmoothedCrossEntropy()(labels, logits):.4f}, {RDropCrossEntropy(agreement=5.0)(labels, logits):.4f}")
+    0.7357, 1.8699
+    """
+
+    share_of_part = None  # A batch is not divided: copies might be parted.
+
+    def __init__(
+        self,
+        agreement: float = 5.0,
+        smoothing: float = 0.1,
+        pad_id: int = 0,
+        over: str = "all",
+        from_floor: bool = False,
+        name: str = "r_drop_cross_entropy",
+    ):
+        super().__init__(smoothing, pad_id, over, from_floor, name)
+        if agreement < 0:
+            raise ValueError(f"`agreement` must not be negative. Received: agreement={agreement}")
+        self.agreement = agreement
+
+    def call(self, y_true, y_pred):
+        """Returns the loss of each token, `(B, T)`, padding not told apart."""
+        labels, logits = ops.cast(y_true, "int32"), ops.cast(y_pred, "float32")
+        if len(labels.shape) != 2:
+            raise ValueError(f"Labels must be of shape (B, T). Received: y_true.shape={tuple(labels.shape)}")
+        return super().call(labels, logits) + self.agreement / 4 * divergence_of_copies(labels, logits)
+
+    def get_config(self):
+        """Returns the arguments of the constructor."""
+        return {"agreement": self.agreement, **super().get_config()}
+
+
+def divergence_of_copies(labels, logits):
+    """Returns KL(p || q) + KL(q || p) of each token and its copy in the neighbouring row, and 0 for rows without one.
+
+    The normalization cancels out: it is the sum over all entries of (p - q) times the difference of their logits.
+
+    Args:
+        labels: Integer tensor `(B, T)`.
+        logits: Float32 tensor `(B, T, V)`.
+
+    Returns:
+        A float32 tensor `(B, T)`, in which rows 2 i and 2 i + 1 are equal.
+    """
+    paired = ops.shape(logits)[0] // 2 * 2
+    first, second = logits[0:paired:2], logits[1:paired:2]  # (B / 2, T, V)
+    is_copy = ops.all(labels[0:paired:2] == labels[1:paired:2], axis=-1, keepdims=True)  # (B / 2, 1)
+    divergence = ops.sum((ops.softmax(first) - ops.softmax(second)) * (first - second), axis=-1)
+    divergence = ops.repeat(ops.where(is_copy, divergence, 0.0), 2, axis=0)
+    return ops.concatenate([divergence, ops.zeros_like(logits[paired:, :, 0])], axis=0)  # (B, T)
 
 
 def token_losses(labels, logits, spread_share: float):

@@ -62,12 +62,16 @@ class InverseSquareRootSchedule(keras.optimizers.schedules.LearningRateSchedule)
         rate = peak_rate sqrt(warmup_steps / s)                                 after it
 
     with s the number of the update, from 1. `WarmupSchedule(M, w)` is `InverseSquareRootSchedule((M * w) ** -0.5, w)`.
+    Where the end of the training is known, the rate can fall to nothing in its last updates, in a straight line.
 
     Args:
         peak_rate: The highest rate, that of update `warmup_steps`.
         warmup_steps: Number of updates until then.
         initial_rate: Where the rise begins, at an update 0 that never comes.
         steps_per_update: How many batches make an update, as in `WarmupSchedule`.
+        total_steps: Number of updates of the whole training, for `cooldown_steps`.
+        cooldown_steps: In how many updates at the end the rate falls to 0: that of update s is multiplied by
+            (total_steps + 1 - s) / cooldown_steps there.
 
     Call arguments:
         step: Number of batches that came before, an integer.
@@ -82,19 +86,37 @@ class InverseSquareRootSchedule(keras.optimizers.schedules.LearningRateSchedule)
     ['0.0025', '0.0050', '0.0025']
     """
 
-    def __init__(self, peak_rate: float, warmup_steps: int, initial_rate: float = 0.0, steps_per_update: int = 1):
+    def __init__(
+        self,
+        peak_rate: float,
+        warmup_steps: int,
+        initial_rate: float = 0.0,
+        steps_per_update: int = 1,
+        total_steps: int | None = None,
+        cooldown_steps: int = 0,
+    ):
         check_positive(peak_rate=peak_rate, warmup_steps=warmup_steps, steps_per_update=steps_per_update)
+        if cooldown_steps and (total_steps is None or not 0 < cooldown_steps <= total_steps):
+            raise ValueError(
+                "`cooldown_steps` are the last ones of `total_steps`: give both, the latter at least as large. "
+                f"Received: cooldown_steps={cooldown_steps}, total_steps={total_steps}"
+            )
         self.peak_rate = peak_rate
         self.warmup_steps = warmup_steps
         self.initial_rate = initial_rate
         self.steps_per_update = steps_per_update
+        self.total_steps = total_steps
+        self.cooldown_steps = cooldown_steps
 
     def __call__(self, step):
         """Returns the rate of the update that the batch after `step` others belongs to."""
         update = update_number(step, self.steps_per_update)
         rising = self.initial_rate + (self.peak_rate - self.initial_rate) / self.warmup_steps * update
         falling = self.peak_rate * self.warmup_steps**0.5 * ops.rsqrt(update)
-        return ops.where(update < self.warmup_steps, rising, falling)
+        rate = ops.where(update < self.warmup_steps, rising, falling)
+        if not self.cooldown_steps:
+            return rate
+        return rate * ops.clip((self.total_steps + 1 - update) / self.cooldown_steps, 0.0, 1.0)
 
     def get_config(self):
         """Returns the arguments of the constructor."""
@@ -103,6 +125,8 @@ class InverseSquareRootSchedule(keras.optimizers.schedules.LearningRateSchedule)
             "warmup_steps": self.warmup_steps,
             "initial_rate": self.initial_rate,
             "steps_per_update": self.steps_per_update,
+            "total_steps": self.total_steps,
+            "cooldown_steps": self.cooldown_steps,
         }
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import keras_transformer as kt
 from benchmarks.loss_memory import compared
-from keras_transformer.losses import SmoothedCrossEntropy, entropy_of_labels
+from keras_transformer.losses import RDropCrossEntropy, SmoothedCrossEntropy, entropy_of_labels
 from tests.gradients import numpy_of
 
 ROOT = os.path.dirname(os.path.dirname(__file__))
@@ -200,6 +200,62 @@ def test_labels_of_any_shape(random):
     assert float(SmoothedCrossEntropy()(labels, logits)) == pytest.approx(reference(labels, logits)[0], rel=1e-6)
 
 
+# Two passes that have to agree.
+
+
+def r_drop_reference(labels, logits, agreement):
+    """Returns the loss of R-Drop in float64, pair of rows by pair of rows, as it is written in the paper."""
+    logits = np.asarray(logits, "float64")
+    logs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    total, _ = reference(labels, logits)
+    for first, second in zip(range(0, len(labels) - 1, 2), range(1, len(labels), 2), strict=True):
+        if (labels[first] == labels[second]).all():
+            p, q = np.exp(logs[first]), np.exp(logs[second])
+            divergences = (p * (logs[first] - logs[second])).sum(-1) + (q * (logs[second] - logs[first])).sum(-1)
+            total += 2 * agreement / 4 * divergences[labels[first] != 0].sum() / (labels != 0).sum()
+    return total
+
+
+@pytest.mark.parametrize("rows", [4, 5])
+def test_r_drop_is_the_divergence_of_copies(rows, random):
+    labels = np.repeat(some_labels(random, (3, 6), 30), 2, axis=0)[:rows]
+    logits = random.normal(size=(rows, 6, 30)).astype("float32")
+    found, gradient = value_and_gradient(RDropCrossEntropy(agreement=5.0), labels, logits)
+    assert found == pytest.approx(r_drop_reference(labels, logits, 5.0), rel=1e-6)
+    for place in random.integers((0, 0, 0), (*labels.shape, 30), (6, 3)):
+        step = np.zeros(logits.shape)
+        step[tuple(place)] = 1e-4
+        slope = (r_drop_reference(labels, logits + step, 5.0) - r_drop_reference(labels, logits - step, 5.0)) / 2e-4
+        assert gradient[tuple(place)] == pytest.approx(slope, rel=1e-3, abs=1e-6)
+
+
+def test_rows_without_a_copy_count_with_their_cross_entropy(random):
+    labels, logits = random.integers(1, 30, (4, 6)), random.normal(size=(4, 6, 30)).astype("float32")
+    found = RDropCrossEntropy(agreement=5.0)(labels, logits)
+    assert float(found) == pytest.approx(float(SmoothedCrossEntropy()(labels, logits)), rel=1e-6)
+
+
+def test_fit_with_copies_learns_to_agree():
+    """Dropout makes the copies differ: their divergence is part of the loss, and falls."""
+    config = kt.TransformerConfig(
+        vocabulary_size=20,
+        model_dim=16,
+        feed_forward_dim=32,
+        num_heads=2,
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+        dropout=0.3,
+    )
+    model = kt.Transformer(config)
+    model.compile(keras.optimizers.Adam(3e-3), RDropCrossEntropy(5.0), jit_compile=keras.backend.backend() == "jax")
+    ids = np.repeat(np.random.default_rng(1).integers(4, 20, (8, 5)), 2, axis=0)
+    history = model.fit({"source_ids": ids, "target_ids": ids}, ids, batch_size=16, epochs=8, verbose=0).history["loss"]
+    assert history[-1] < history[0]
+    without_dropout = model.evaluate({"source_ids": ids, "target_ids": ids}, ids, batch_size=16, verbose=0)
+    logits = model.predict({"source_ids": ids, "target_ids": ids}, batch_size=16, verbose=0)
+    assert without_dropout == pytest.approx(reference(ids, logits)[0], rel=1e-4)
+
+
 # In a model.
 
 
@@ -220,6 +276,10 @@ def test_config_round_trip():
     expected = {"smoothing": 0.2, "pad_id": 3, "over": "others", "from_floor": True, "name": "mine"}
     assert type(again) is SmoothedCrossEntropy
     assert again.get_config() == loss.get_config() == expected
+    loss = RDropCrossEntropy(2.0, 0.2, 3, "others", True, "mine")
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(loss))
+    assert type(again) is RDropCrossEntropy
+    assert again.get_config() == loss.get_config() == {"agreement": 2.0, **expected}
 
 
 IN_REPLICAS = """
@@ -272,6 +332,13 @@ def test_less_than_half_of_the_memory_of_one_hot_labels(size, seen):
 def test_impossible_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         SmoothedCrossEntropy(**arguments)
+
+
+def test_agreement_cannot_be_negative_and_needs_rows():
+    with pytest.raises(ValueError, match=r"`agreement` must not be negative. Received: agreement=-1"):
+        RDropCrossEntropy(-1)
+    with pytest.raises(ValueError, match=r"must be of shape \(B, T\). Received: y_true.shape=\(4,\)"):
+        RDropCrossEntropy()(np.ones(4, int), np.ones((4, 9)))
 
 
 @pytest.mark.parametrize(("labels", "logits"), [((2, 3, 1), (2, 3, 9)), ((2, 4), (2, 3, 9)), ((2, 3, 9), (2, 3, 9))])

@@ -22,6 +22,10 @@ def peak_rate(update: int, peak=0.01, warmup_steps=WARMUP, initial=0.002) -> flo
     return peak * (warmup_steps / update) ** 0.5
 
 
+def cooled_rate(update: int) -> float:
+    return peak_rate(update) * min(1, (UPDATES + 1 - update) / 5)
+
+
 class NoteRates(keras.callbacks.Callback):
     """Notes the rate that the optimizer has at each batch, and the weight after it."""
 
@@ -61,8 +65,9 @@ def fitted_rates(schedule, batches_per_update: int) -> NoteRates:
         (lambda steps: WarmupSchedule(512, WARMUP, steps_per_update=steps), paper_rate),
         (lambda steps: WarmupSchedule(64, WARMUP, 2.0, steps), lambda update: paper_rate(update, 64, factor=2.0)),
         (lambda steps: InverseSquareRootSchedule(0.01, WARMUP, 0.002, steps), peak_rate),
+        (lambda steps: InverseSquareRootSchedule(0.01, WARMUP, 0.002, steps, UPDATES, 5), cooled_rate),
     ],
-    ids=["paper", "factor", "peak"],
+    ids=["paper", "factor", "peak", "cooldown"],
 )
 def test_the_formula_in_a_real_fit(make, formula, batches_per_update, seen):
     notes = fitted_rates(make(batches_per_update), batches_per_update)
@@ -98,7 +103,7 @@ def test_exact_after_many_updates():
     assert before > after
 
 
-@pytest.mark.parametrize("schedule", [WarmupSchedule(64, 30, 2.0, 4), InverseSquareRootSchedule(0.005, 30, 1e-7, 4)])
+@pytest.mark.parametrize("schedule", [WarmupSchedule(64, 30, 2.0, 4), InverseSquareRootSchedule(0.005, 30, 1e-7, 4, 200, 50)])
 def test_config_round_trip(schedule):
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(schedule))
     assert type(again) is type(schedule)
@@ -121,3 +126,14 @@ def test_impossible_arguments(arguments, message):
 def test_a_peak_must_be_above_nothing():
     with pytest.raises(ValueError, match="`peak_rate` must be above 0"):
         InverseSquareRootSchedule(0.0, 10)
+
+
+@pytest.mark.parametrize("arguments", [{"cooldown_steps": 5}, {"cooldown_steps": 5, "total_steps": 4}, {"cooldown_steps": -1}])
+def test_a_cooldown_is_the_end_of_something(arguments):
+    with pytest.raises(ValueError, match=r"`cooldown_steps` are the last ones of `total_steps`.*Received: cooldown_steps="):
+        InverseSquareRootSchedule(0.1, 10, **arguments)
+
+
+def test_no_rate_beyond_the_end():
+    schedule = InverseSquareRootSchedule(0.1, 10, total_steps=20, cooldown_steps=5)
+    assert float(schedule(19)) > 0 and float(schedule(20)) == float(schedule(500)) == 0

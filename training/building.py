@@ -69,7 +69,16 @@ def make_schedule(recipe: Recipe, model_dim: int) -> Schedule:
     table, steps = recipe.optimization, recipe.batches_per_update
     if table.schedule == "paper":
         return schedules.WarmupSchedule(model_dim, table.warmup_updates, table.factor, steps_per_update=steps)
-    return schedules.InverseSquareRootSchedule(table.peak_rate, table.warmup_updates, steps_per_update=steps)
+    end = {"total_steps": table.max_updates, "cooldown_steps": table.cooldown_updates or 0}
+    return schedules.InverseSquareRootSchedule(table.peak_rate, table.warmup_updates, steps_per_update=steps, **end)
+
+
+def make_loss(recipe: Recipe, pad_id: int) -> losses.SmoothedCrossEntropy:
+    """Makes the recipe's loss."""
+    table = recipe.optimization
+    if table.r_drop is None:
+        return losses.SmoothedCrossEntropy(table.label_smoothing, pad_id=pad_id)
+    return losses.RDropCrossEntropy(table.r_drop, table.label_smoothing, pad_id=pad_id)
 
 
 def rate_at(schedule: Schedule, updates: np.ndarray, batches_per_update: int) -> np.ndarray:
@@ -97,7 +106,7 @@ def compile_model(model: kt.Transformer, recipe: Recipe, xla: bool = True):
     )
     model.compile(
         optimizer=optimizer,
-        loss=losses.SmoothedCrossEntropy(table.label_smoothing, pad_id=pad_id),
+        loss=make_loss(recipe, pad_id),
         metrics=[metrics.TokenAccuracy(pad_id), metrics.Perplexity(pad_id)],
         jit_compile=table.xla and xla if keras.backend.backend() == "tensorflow" else "auto",
     )
@@ -114,6 +123,7 @@ def training_set(recipe: Recipe, pairs: SplitPairs, tokenizer, devices: Devices)
         batches_per_update=recipe.batches_per_update,
         subword_sampling=None if alpha is None else kt.SubwordSampling(alpha=alpha),
         shard=devices.shard,
+        copies=1 if recipe.optimization.r_drop is None else 2,
     )
     return divided(dataset, devices.num_parts)
 

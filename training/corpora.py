@@ -56,6 +56,10 @@ class Splits:
     tests: dict[str, SplitPairs]
     corpus: kt.data.Corpus | None = None
 
+    def pairs_of(self, name: str) -> kt.data.Pairs:
+        """Reads the pairs of `"validation"` or of a test into memory."""
+        return (self.validation if name == "validation" else self.tests[name]).pairs()
+
 
 def check_numbers(table: DataTable):
     """Raises a `ValueError` for numbers that cannot be meant, before hours are spent on a corpus."""

@@ -39,12 +39,13 @@ class DividedDataset(ParallelDataset):
         super().__init__(
             dataset.store,
             dataset.tokenizer,
-            dataset.planner.batch_tokens,
+            dataset.batch_tokens,
             dataset.seed,
             dataset.planner.num_shapes,
             dataset.subword_sampling,
             dataset.shard,
             dataset.batches_per_update,
+            dataset.copies,
         )
         self.planner = DividedPlanner(self.planner, parts)
         self._plan_epoch = None

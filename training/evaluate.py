@@ -1,8 +1,9 @@
 """Measures a trained model: `python -m training.evaluate RUN --source FILE --reference FILE`.
 
 RUN is the folder of a run, or of a translator. Translates the source and prints BLEU and chrF as sacrebleu computes them, with
-the signatures that make them comparable. Without --source, the run's own validation and test sets are measured, those of the
-pronoun corpus with the scores that it is made for.
+the signatures that make them comparable. Without --source, the run's own validation and test sets are measured, or those that
+--sets names, those of the pronoun corpus with the scores that it is made for. What was measured on which text is added to
+evaluations.jsonl in RUN.
 """
 
 import argparse
@@ -27,6 +28,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("run", type=Path, metavar="RUN", help="folder of a run, or of a translator")
     parser.add_argument("--source", type=Path, metavar="FILE", help="sentences to translate, one a line (.gz too)")
     parser.add_argument("--reference", type=Path, nargs="+", metavar="FILE", help="their translations, in one file or several")
+    parser.add_argument("--sets", nargs="+", metavar="NAME", help="which of the run's own sets, such as validation (all)")
     parser.add_argument("--beam-size", type=int, metavar="K", help="number of beams (as in the recipe)")
     parser.add_argument("--length-penalty", type=float, metavar="A", help="exponent of the length penalty (as in the recipe)")
     parser.add_argument("--lowercase", action="store_true", default=None, help="compare without case (as in the recipe)")
@@ -42,6 +44,8 @@ def run(options: argparse.Namespace):
         raise ValueError("--source and --reference go together: give both, or neither to measure the run's own sets")
     if options.source is None and options.output is not None:
         raise ValueError("--output needs --source: one file of translations for one file of sources")
+    if options.source is not None and options.sets is not None:
+        raise ValueError("--source and --sets are two ways to say what is measured: give one")
     share_cores()
     load_backend()
     from training.summary import print_scores
@@ -58,6 +62,7 @@ def file_scores(options: argparse.Namespace, translator, table, search: dict) ->
     """Measures on files."""
     from keras_transformer.callbacks.bleu import paired, read_references, read_texts
     from keras_transformer.data.reading import check_is_file
+    from training.evaluation_log import log_evaluation
     from training.scores import corpus_scores
 
     for file in (options.source, *options.reference):
@@ -67,12 +72,15 @@ def file_scores(options: argparse.Namespace, translator, table, search: dict) ->
     if options.output is not None:
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text("".join(f"{line}\n" for line in translations), encoding="utf8")
-    return {options.source.name: corpus_scores(translations, references, table.lowercase, table.tokenize)}
+    scores = corpus_scores(translations, references, table.lowercase, table.tokenize)
+    log_evaluation(options.run, str(options.source), source, references, search_of(translator, search), scores)
+    return {options.source.name: scores}
 
 
 def own_scores(options: argparse.Namespace, translator, table, search: dict) -> dict:
     """Measures on the sets that the run's recipe names."""
     from training.corpora import find_splits
+    from training.evaluation_log import log_evaluation
     from training.recipe import read_recipe
     from training.run_folder import RunFolder
     from training.scores import split_scores
@@ -80,11 +88,33 @@ def own_scores(options: argparse.Namespace, translator, table, search: dict) -> 
     folder = RunFolder(options.run)
     folder.check_has(folder.recipe)
     splits = find_splits(read_recipe(folder.recipe).data)
-    sets = {**splits.tests, **({} if splits.validation is None else {"validation": splits.validation})}
-    if not sets:
-        raise ValueError(f"The recipe of {folder} names neither a validation set nor a test. Give --source and --reference")
-    translations = {name: translator.translate(list(split.side("source")), **search) for name, split in sets.items()}
-    return {name: split_scores(splits, name, found, table) for name, found in translations.items()}
+    found = {}
+    for name in chosen_sets(splits, options):
+        pairs = splits.pairs_of(name)
+        translations = translator.translate(pairs.source, **search)
+        found[name] = split_scores(splits, name, translations, table)
+        references = [[target] for target in pairs.target]
+        log_evaluation(folder.directory, name, pairs.source, references, search_of(translator, search), found[name])
+    return found
+
+
+def chosen_sets(splits, options: argparse.Namespace) -> list[str]:
+    """Returns the names of the sets to measure: those that are wanted, or all."""
+    names = [*splits.tests, *([] if splits.validation is None else ["validation"])]
+    if not names:
+        raise ValueError(
+            f"The recipe of {options.run} names neither a validation set nor a test. Give --source and --reference"
+        )
+    unknown = [name for name in options.sets or () if name not in names]
+    if unknown:
+        raise ValueError(f"The recipe of {options.run} has no set {unknown[0]!r}. There are: {', '.join(names)}")
+    return options.sets or names
+
+
+def search_of(translator, search: dict) -> dict:
+    """Returns how a translator translated: what was asked for, and else its defaults."""
+    used = {name: getattr(translator.options, name) for name in ("beam_size", "length_penalty", "penalty")}
+    return {**used, **{name: value for name, value in search.items() if name in used and value is not None}}
 
 
 if __name__ == "__main__":

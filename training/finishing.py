@@ -10,6 +10,7 @@ import keras_transformer as kt
 from training import machine
 from training.building import make_schedule, rate_at
 from training.corpora import Splits
+from training.evaluation_log import log_evaluation
 from training.recipe import Recipe
 from training.report import write_report
 from training.run_folder import RunFolder
@@ -46,7 +47,7 @@ def finish(run: RunFolder, recipe: Recipe, translator: kt.Translator, splits: Sp
         "machine": machine.machine(),
         "versions": machine.versions(),
     }
-    measure(results, translator, splits, recipe)
+    measure(run, results, translator, splits, recipe)
     save_curves(run, recipe, log, model.config.model_dim)
     if recipe.export.saved_model:
         kt.export_saved_model(translator, run.directory / "saved_model" / recipe.name)
@@ -55,13 +56,15 @@ def finish(run: RunFolder, recipe: Recipe, translator: kt.Translator, splits: Sp
     return results
 
 
-def measure(results: dict, translator: kt.Translator, splits: Splits, recipe: Recipe):
+def measure(run: RunFolder, results: dict, translator: kt.Translator, splits: Splits, recipe: Recipe):
     """Translates the validation set and all tests, and notes scores, and samples of the first test."""
-    validation = {} if splits.validation is None else {"validation": splits.validation}
-    for name, split in {**splits.tests, **validation}.items():
-        pairs = split.pairs()
-        translations = translator.translate(pairs.source, batch_tokens=recipe.evaluation.batch_tokens)
-        scores = split_scores(splits, name, translations, recipe.evaluation)
+    table = recipe.evaluation
+    search = {"beam_size": table.beam_size, "length_penalty": table.length_penalty, "penalty": table.penalty}
+    for name in [*splits.tests, *([] if splits.validation is None else ["validation"])]:
+        pairs = splits.pairs_of(name)
+        translations = translator.translate(pairs.source, batch_tokens=table.batch_tokens)
+        scores = split_scores(splits, name, translations, table)
+        log_evaluation(run.directory, name, pairs.source, [[target] for target in pairs.target], search, scores)
         results["scores"][name] = [score.as_json() for score in scores]
         results["samples"] = results["samples"] or samples(pairs, translations)
 

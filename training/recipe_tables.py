@@ -162,7 +162,9 @@ class OptimizationTable:
             `peak_rate` and falls with the root of the updates.
         peak_rate, factor: See `schedule`.
         warmup_updates: How long the rate rises.
+        cooldown_updates: In how many updates before `max_updates` the rate of `"inverse_sqrt"` falls to 0.
         label_smoothing: Share of the probability that is spread over the vocabulary.
+        r_drop: How much two passes through dropout have to agree (R-Drop). Each pair is then twice in its batch.
         clip_norm: The largest norm of all gradients together.
         ema_momentum: Keeps an exponential average of the weights and ends with it.
         average_checkpoints: Ends with the mean of the weights at the last n moments.
@@ -181,7 +183,9 @@ class OptimizationTable:
     factor: float = key(positive(number), 1.0)
     peak_rate: float | None = key(or_none(positive(number)))
     warmup_updates: int = key(positive(integer), 4000)
+    cooldown_updates: int | None = key(or_none(positive(integer)))
     label_smoothing: float = key(share, 0.1)
+    r_drop: float | None = key(or_none(positive(number)))
     clip_norm: float | None = key(or_none(positive(number)))
     ema_momentum: float | None = key(or_none(share))
     average_checkpoints: int = key(positive(integer), 5)
@@ -201,6 +205,12 @@ class OptimizationTable:
             raise ValueError(
                 'The schedule "paper" follows from the width of the model; scale it with `factor`, or choose "inverse_sqrt". '
                 f"Received: peak_rate={self.peak_rate}"
+            )
+        if self.cooldown_updates is not None and (self.schedule == "paper" or self.cooldown_updates > (self.max_updates or 0)):
+            raise ValueError(
+                '`cooldown_updates` are the last ones of `max_updates`, with the schedule "inverse_sqrt". '
+                f"Received: cooldown_updates={self.cooldown_updates}, max_updates={self.max_updates}, "
+                f"schedule={self.schedule!r}"
             )
         if self.ema_momentum is not None and self.average_checkpoints > 1:
             raise ValueError(

@@ -103,8 +103,7 @@ def split_scores(splits, split: str, translations: Sequence[str], table: Evaluat
     Returns:
         BLEU and chrF, and those of the pronoun corpus, if it is from there.
     """
-    pairs = splits.validation if split == "validation" else splits.tests[split]
-    references = [[target] for target in pairs.side("target")]
+    references = [[target] for target in splits.pairs_of(split).target]
     scores = corpus_scores(translations, references, table.lowercase, table.tokenize)
     if isinstance(splits.corpus, PronounCorpus):
         scores += pronoun_scores(splits.corpus, split, translations)

@@ -35,6 +35,7 @@ def parallel_dataset(
     subword_sampling: SubwordSampling | None = None,
     shard: tuple[int, int] = (0, 1),
     batches_per_update: int = 1,
+    copies: int = 1,
     cache: str | os.PathLike | None = None,
     progress: bool = True,
 ) -> "ParallelDataset":
@@ -58,6 +59,8 @@ def parallel_dataset(
         batches_per_update: How many batches in a row make one update of an optimizer with `gradient_accumulation_steps`. With
             more than one, a batch has weights as well, with which every token of an update counts the same, and the last update
             of an epoch is filled up with batches of padding.
+        copies: How often each pair stands in its batch, one copy right behind the other; `batch_tokens` counts all of them.
+            `losses.RDropCrossEntropy` needs two.
         cache: Where tokenized files are kept. Defaults to a folder in `~/.cache/keras_transformer`, or in what the environment
             variable `KERAS_TRANSFORMER_CACHE` names.
         progress: Whether to show a progress bar if the standard error stream is a terminal.
@@ -78,18 +81,29 @@ def parallel_dataset(
     >>> weights.shape == labels.shape
     True
     """
-    check_options(batch_tokens, num_shapes, seed, shard, batches_per_update)
+    check_options(batch_tokens, num_shapes, seed, shard, batches_per_update, copies)
     tokenizer = as_tokenizer(tokenizer)
     filters = Filters(max_length, max_ratio)
     store = open_store(PairReader(source, target), tokenizer, filters, cache, subword_sampling is not None, progress)
     seed = seed if shuffle else None
-    return ParallelDataset(store, tokenizer, batch_tokens, seed, num_shapes, subword_sampling, shard, batches_per_update)
+    return ParallelDataset(
+        store, tokenizer, batch_tokens, seed, num_shapes, subword_sampling, shard, batches_per_update, copies
+    )
 
 
-def check_options(batch_tokens: int, num_shapes: int | None, seed: int, shard: tuple[int, int], batches_per_update: int):
+def check_options(
+    batch_tokens: int,
+    num_shapes: int | None,
+    seed: int,
+    shard: tuple[int, int],
+    batches_per_update: int,
+    copies: int = 1,
+):
     """Raises a `ValueError` for numbers that cannot be meant."""
     if batch_tokens < 1:
         raise ValueError(f"`batch_tokens` must be a positive integer. Received: batch_tokens={batch_tokens}")
+    if not 1 <= copies <= batch_tokens:
+        raise ValueError(f"`copies` must be at least 1, and at most `batch_tokens`. Received: copies={copies}")
     if num_shapes is not None and num_shapes < 1:
         raise ValueError(f"`num_shapes` must be a positive integer, or `None`. Received: num_shapes={num_shapes}")
     if seed < 0:
@@ -117,7 +131,7 @@ class ParallelDataset(keras.utils.PyDataset):
     Args:
         store: The tokenized pairs.
         tokenizer: What they were tokenized with.
-        batch_tokens, num_shapes, subword_sampling, shard, batches_per_update: As in `parallel_dataset`.
+        batch_tokens, num_shapes, subword_sampling, shard, batches_per_update, copies: As in `parallel_dataset`.
         seed: As in `parallel_dataset`; `None` does not shuffle.
     """
 
@@ -131,14 +145,15 @@ class ParallelDataset(keras.utils.PyDataset):
         subword_sampling: SubwordSampling | None = None,
         shard: tuple[int, int] = (0, 1),
         batches_per_update: int = 1,
+        copies: int = 1,
     ):
         super().__init__()
         self.store, self.tokenizer = store, tokenizer
         self.seed, self.subword_sampling, self.shard = seed, subword_sampling, shard
-        self.batches_per_update = batches_per_update
+        self.batch_tokens, self.batches_per_update, self.copies = batch_tokens, batches_per_update, copies
         self.pair_ids = PairIds(store, tokenizer, subword_sampling, seed or 0)
         source_lengths, target_lengths = (self.pair_ids.planned_lengths(side) for side in ("source", "target"))
-        self.planner = Planner(source_lengths, target_lengths, batch_tokens, num_shapes, seed)
+        self.planner = Planner(source_lengths, target_lengths, batch_tokens // copies, num_shapes, seed)
         self.first_step = 0
         self.epoch = 0
         self._plan, self._plan_epoch = filled_up(self.planner.plan(0), batches_per_update), 0
@@ -193,6 +208,7 @@ class ParallelDataset(keras.utils.PyDataset):
         target, target_lengths = update[position]
         mine = slice(index, None, count)
         batch = assemble(source[mine], source_lengths[mine], target[mine], target_lengths[mine], shape, self.tokenizer)
+        batch = keras.tree.map_structure(lambda rows: np.repeat(rows, self.copies, axis=0), batch)
         if self.batches_per_update == 1:
             return batch
         tokens = [int(lengths.sum()) + len(lengths) for _, lengths in update]  # Ends count, and so do the rows of other shards.

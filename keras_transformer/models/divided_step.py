@@ -15,7 +15,7 @@ def parts_of_step(model: keras.Model) -> int:
     distributed, and the loss tells how much a part of a batch counts.
     """
     is_plain_graph = not (tf.executing_eagerly() or model.jit_compile or tf.distribute.has_strategy())
-    return num_parts() if is_plain_graph and hasattr(model.loss, "share_of_part") else 1
+    return num_parts() if is_plain_graph and getattr(model.loss, "share_of_part", None) is not None else 1
 
 
 def divided_train_step(model: keras.Model, data, count: int) -> dict:

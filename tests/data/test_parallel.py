@@ -76,6 +76,18 @@ def test_at_most_one_batch_has_rows_of_nothing_but_padding(tokenizer):
     assert sum(rows > 0 for rows in blank_rows) <= 1
 
 
+@pytest.mark.parametrize("options", [{}, {"shard": (1, 2)}, {"num_shapes": None}])
+def test_copies_stand_behind_each_other_within_the_budget(tokenizer, options):
+    single, double = (make(tokenizer, batch_tokens=128 * copies, copies=copies, **options) for copies in (1, 2))
+    for (inputs, labels), (twice, labels_twice) in zip(single.batches(1), double.batches(1), strict=True):
+        for name, ids in inputs.items():
+            np.testing.assert_array_equal(twice[name], np.repeat(ids, 2, axis=0))
+        np.testing.assert_array_equal(labels_twice, np.repeat(labels, 2, axis=0))
+        assert labels_twice.size <= 256
+    weights = [batch[2] for batch in make(tokenizer, copies=2, batches_per_update=3, **options).batches(0)]
+    assert all(np.ptp(one) == 0 for one in weights) and len(weights) % 3 == 0
+
+
 def test_a_sentence_longer_than_the_budget_is_a_batch_of_its_own(tokenizer):
     dataset = make(tokenizer, batch_tokens=8)
     assert max(len(inputs["source_ids"]) for inputs, _ in dataset.batches(0)) == 1
@@ -239,6 +251,8 @@ def test_nearly_all_sentences_are_sampled(tokenizer):
     ("options", "message"),
     [
         ({"batch_tokens": 0}, "`batch_tokens` must be a positive integer.*batch_tokens=0"),
+        ({"copies": 0}, "`copies` must be at least 1.*copies=0"),
+        ({"copies": 300}, "at most `batch_tokens`.*copies=300"),
         ({"num_shapes": 0}, "`num_shapes` must be a positive integer, or `None`"),
         ({"seed": -1}, "`seed` must not be negative"),
         ({"shard": (2, 2)}, r"`shard` must be \(index, count\)"),

@@ -1,5 +1,6 @@
 """The commands around a run: what they print, what they take, what they complain about."""
 
+import hashlib
 import io
 import json
 import os
@@ -148,6 +149,23 @@ class TestEvaluate:
         assert ["test", "chrF", f"{results['scores']['test'][1]['value']:.2f}"] in lines
         assert ["validation", "BLEU", f"{results['scores']['validation'][0]['value']:.2f}"] in lines
 
+    def test_some_of_the_sets(self, folder, ask):
+        lines = [line.split() for line in ask(evaluate.main, "run", "--sets", "validation", "--beam-size", "1").splitlines()]
+        assert {line[0] for line in lines if "nrefs:1" in " ".join(line)} == {"validation"}
+
+    def test_every_measurement_is_logged_with_its_text(self, folder, ask):
+        log = Path("run/evaluations.jsonl")
+        before = log.read_text(encoding="utf8").splitlines()
+        assert {json.loads(line)["set"] for line in before[:2]} == {"test", "validation"}  # By the training itself.
+        files = ["--source", "test.digits", "--reference", "test.reversed"]
+        ask(evaluate.main, "run", *files, "--beam-size", "1")
+        entry = json.loads(log.read_text(encoding="utf8").splitlines()[len(before) :][0])
+        for key, file in (("source_sha256", "test.digits"), ("reference_sha256", "test.reversed")):
+            digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()
+            assert entry[key] == (digest if key == "source_sha256" else [digest])
+        assert entry["search"] == {"beam_size": 1, "length_penalty": 0.6, "penalty": "google"}
+        assert [score["name"] for score in entry["scores"]] == ["BLEU", "chrF"]
+
     def test_a_translator_alone(self, folder, ask):
         out = ask(evaluate.main, "run/translator", "--source", "test.digits", "--reference", "test.reversed", "--lowercase")
         assert "case:lc" in out
@@ -160,6 +178,8 @@ class TestEvaluate:
             (["run", "--source", "no.txt", "--reference", "no.txt"], "There is no such file: no.txt"),
             (["run", "--source", "test.digits", "--reference", "train.reversed"], "Each source needs a reference"),
             (["run", "--output", "x"], "--output needs --source"),
+            (["run", "--sets", "tests"], "has no set 'tests'. There are: test, validation"),
+            (["run", "--sets", "test", "--source", "x", "--reference", "x"], "--source and --sets are two ways"),
             (["run/translator"], "There is no recipe.toml"),
             (["run", "--tokenize", "words"], "`tokenize` must be one of"),
         ],

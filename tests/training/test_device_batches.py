@@ -52,6 +52,12 @@ def test_weights_of_an_update_stay_the_same(tokenizer):
     assert [batch[2][0, 0] for batch in one.batches(0)] == [batch[2][0, 0] for batch in three.batches(0)]
 
 
+def test_copies_stay_on_one_device(tokenizer):
+    for batch in make(tokenizer, 3, copies=2).batches(0):
+        for part in np.split(batch[1], 3):
+            np.testing.assert_array_equal(part[0::2], part[1::2])
+
+
 def test_nothing_is_done_for_one_part(tokenizer):
     dataset = kt.data.parallel_dataset(PAIRS.source, PAIRS.target, tokenizer, progress=False)
     assert divided(dataset, 1) is dataset

@@ -100,6 +100,8 @@ class TestReading:
             ("epochs = 3", 'epochs = 3\nschedule = "inverse"', "`schedule`: expected one of .* Did you mean `inverse_sqrt`"),
             ("epochs = 3", 'epochs = 3\nschedule = "inverse_sqrt"', "needs a `peak_rate`"),
             ("epochs = 3", "epochs = 3\npeak_rate = 0.1", "scale it with `factor`"),
+            ("epochs = 3", "epochs = 3\ncooldown_updates = 9", r"`cooldown_updates` are the last ones of `max_updates`"),
+            ("epochs = 3", "epochs = 3\nr_drop = 0", "`r_drop`: expected a positive number"),
             ("epochs = 3", "epochs = 3\nema_momentum = 0.99", "Choose one average"),
             ("epochs = 3", 'epochs = 3\ndtype = "mixed_float8"', r"Did you mean `mixed_float16`\? Received: dtype"),
             ('preset = "tiny"', "num_heads = [4, 4, 4]", "a list of two"),
