@@ -60,7 +60,7 @@ def seen_on(backend: str, records: list[dict]) -> str:
     failed = [record["test"] for record in mine if record["outcome"] == "failed"]
     verdict = f"**FAILED**: {', '.join(failed)}" if failed else f"{len(mine)} passed"
     notes = "; ".join(dict.fromkeys(note for record in mine for note in record["seen"]))
-    return f"{backend}: {verdict}{'. ' + notes if notes else ''}"
+    return f"{backend}: {verdict}{'. ' + notes if notes else ''}".replace("|", r"\|")  # A bar would end the cell.
 
 
 def main(arguments: list[str]) -> int:
