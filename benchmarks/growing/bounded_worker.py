@@ -43,7 +43,7 @@ class BoundedWorker(WorkerProcess):
         try:
             return get_answer()
         except (RuntimeError, OSError, ValueError) as error:  # It died, before it was asked or while it answered.
-            self.failure = self.failure or last_line(str(error))
+            self.failure = self.failure or reason_in(str(error))
             return None
         finally:
             timer.cancel()
@@ -54,9 +54,10 @@ class BoundedWorker(WorkerProcess):
         self.process.kill()
 
 
-def last_line(text: str) -> str:
-    """Returns the last line that says something."""
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it stopped")
+def reason_in(log: str) -> str:
+    """Returns the last line that names an error, or else the last that says something."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()] or ["it stopped"]
+    return next((line for line in reversed(lines) if "Error" in line), lines[-1])
 
 
 def limit_memory(process: int, gib: float):

@@ -24,7 +24,7 @@ def measure(curve: Curve, options, console: Console):
             console.print(f"{curve.title}: {curve.axis} {point.size}")
             measure_point(curve, point, workers, options)
             for line in lines_about(curve, point, workers):
-                console.print(f"    {line}")
+                console.print(f"    {line}", markup=False)  # Reasons may have brackets.
     finally:
         for worker in workers:
             worker.stop()
