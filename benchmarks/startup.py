@@ -31,8 +31,7 @@ COLUMNS = ("backend", "import", "seconds", "beyond Keras", "peak, MiB", "beyond 
 NOTES = """\
 The time of an import and the most memory that its process had, in fresh processes that take turns; the best of {rounds}. Files
 are in the system's cache, and compiled to bytecode. "Beyond Keras" is what comes on top of `import keras` with the same
-backend. The last column says which of TensorFlow, JAX and torch a process has loaded by then: Keras itself loads JAX where
-that is installed, and this package loads TensorFlow on its own backend alone."""
+backend. The last column says which of TensorFlow, JAX and torch a process has loaded by then."""
 
 
 @dataclass

@@ -14,7 +14,8 @@ fastest run. A contender that fails at a size, or does not answer in time or wit
 there on: a dash.
 
 The training step is that of the section "Training step". The number of tokens in a batch stays the same, so that what grows is
-attention alone: its cost for a token is proportional to the length. {modes}
+attention alone: its cost for a token is proportional to the length.
+{modes}
 
 Translations have a fixed length, as in the section "Decoding", and everybody has the same weights. "Batch split" is CTranslate2
 with a thread for each part of a batch, which is how ours divides the work."""
