@@ -1,5 +1,6 @@
 """The parent's end of a worker: start it, ask it for a few steps, stop it."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -49,8 +50,10 @@ class WorkerProcess:
 
     def stop(self):
         """Closes the worker's input, on which it ends, and waits for it."""
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # It may have died.
+            self.process.stdin.close()
         self.process.wait()
+        self.process.stdout.close()
         self.log.close()
 
 

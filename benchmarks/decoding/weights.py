@@ -16,7 +16,7 @@ from benchmarks.decoding.jobs import END_ID, NUM_LENGTHS, SHORTEST, length_class
 from benchmarks.random_batches import FIRST_WORD_ID
 from benchmarks.shapes import Shape
 
-NUM_POSITIONS = 128
+NUM_POSITIONS = 512  # Of which most jobs use few.
 CODE = slice(0, NUM_LENGTHS)
 FLAG = NUM_LENGTHS
 ZERO = NUM_LENGTHS + 1  # Carries nothing: what it shows is what normalizations have subtracted everywhere.

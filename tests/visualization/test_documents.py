@@ -14,6 +14,14 @@ from training.source_links import LINK, renewed
 DOCS = ROOT / "docs"
 
 
+def pictures():
+    return {path.stem for path in (DOCS / "figures").glob("*.png")}
+
+
+def curves_of_benchmarks():
+    return {name for name in pictures() if name.startswith("growth-")}
+
+
 def test_python_blocks_of_the_attention_page_run(tmp_path, monkeypatch):
     names = run_blocks(DOCS / "attention.md", tmp_path, monkeypatch)
     assert names["attention"].target == "4 1 3"
@@ -53,14 +61,19 @@ def test_links_lead_to_the_lines_that_define_the_names():
 def test_pictures_are_those_that_the_command_draws():
     shown = set(re.findall(r"\]\(figures/(\w+)\.png\)", (DOCS / "paper.md").read_text(encoding="utf8")))
     shown |= set(re.findall(r"\]\(figures/(\w+)\.png\)", (DOCS / "attention.md").read_text(encoding="utf8")))
-    assert shown == {path.stem for path in (DOCS / "figures").glob("*.png")}
+    assert shown == pictures() - curves_of_benchmarks()
     assert set(figures.plain_drawings()) <= shown
     assert all(path.stat().st_size < 100_000 for path in (DOCS / "figures").iterdir())
+
+
+def test_the_page_of_benchmarks_shows_its_curves():
+    shown = re.findall(r"\]\(figures/([\w-]+)\.png\)", (DOCS / "benchmarks.md").read_text(encoding="utf8"))
+    assert set(shown) == curves_of_benchmarks()
 
 
 def test_the_command_draws_them(tmp_path, run_folder, monkeypatch, capsys):
     monkeypatch.setattr("training.demo_attention.pronoun_head", lambda translator: (0, 0))
     assert figures.main(["runs/demo", "--output", str(tmp_path / "new")]) == 0
     drawn = {path.stem for path in (tmp_path / "new").iterdir()}
-    assert drawn == {path.stem for path in (DOCS / "figures").glob("*.png")}
+    assert drawn == pictures() - curves_of_benchmarks()
     assert capsys.readouterr().out.count(" KB") == len(drawn)

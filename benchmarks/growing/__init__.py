@@ -1,0 +1,1 @@
+"""How speed changes as something grows: what is measured, by whom, and how it is shown."""
