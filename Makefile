@@ -11,7 +11,8 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 # TensorFlow takes its quicker matrix products by itself only on CPUs with AVX-512.
 export TF_ENABLE_ONEDNN_OPTS ?= 1
 
-# Tests run each compiled program once or twice: compiling quickly matters more than running quickly.
+# Tests run each compiled program once or twice: compiling quickly matters more than running quickly, and the tests of a file
+# stay in one process, which has compiled most of what they need.
 QUICK_XLA := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true
 
 .PHONY: help setup demo test lint $(addprefix test-,$(BACKENDS)) format prove bench clean
@@ -37,7 +38,7 @@ lint: $(VENV)/installed  ## Ruff and the import contract
 	$(VENV)/bin/lint-imports
 
 $(addprefix test-,$(BACKENDS)): test-%: $(VENV)/installed  ## The suite on one backend, or a part: make test-jax TESTS=tests/layers
-	KERAS_BACKEND=$* XLA_FLAGS="$(QUICK_XLA)" $(PYTEST) -n 2 $(TESTS)
+	KERAS_BACKEND=$* XLA_FLAGS="$(QUICK_XLA)" $(PYTEST) -n 2 --dist loadfile $(TESTS)
 
 format: $(VENV)/installed  ## Let ruff format and sort
 	$(VENV)/bin/ruff check --fix .

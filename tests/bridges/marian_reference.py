@@ -22,6 +22,14 @@ class Reference:
     def source_ids(self, texts) -> np.ndarray:
         return self.inputs(texts)["input_ids"].numpy().astype("int32")
 
+    def exact_logits(self, source_ids, target_ids) -> np.ndarray:
+        """Computes in float64: in float32, Hugging Face rounds as much as we do."""
+        self.model.double()
+        try:
+            return self.logits(source_ids, target_ids)
+        finally:
+            self.model.float()
+
     def logits(self, source_ids, target_ids) -> np.ndarray:
         sources, targets = torch.from_numpy(source_ids).long(), torch.from_numpy(target_ids).long()
         mask = (sources != self.model.config.pad_token_id).long()
