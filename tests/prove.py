@@ -42,6 +42,8 @@ def rows(records: list[dict]) -> dict[str, str]:
         mine = [record for record in records if record["claim"] == claim]
         tests = dict.fromkeys(record["test"].split("[")[0] for record in mine)
         cell = "<br>".join(seen_on(backend, mine) for backend in BACKENDS if seen_on(backend, mine))
+        if not cell:  # Skipped everywhere: nothing was shown.
+            continue
         lines[claim] = f"| {claim} | {'<br>'.join(f'`{test}`' for test in tests)} | {cell} |"
     return lines
 

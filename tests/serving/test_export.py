@@ -17,6 +17,8 @@ from keras_transformer.serving.export import SAMPLES
 from keras_transformer.serving.graph_checks import check_graph, known_operations, read_graph
 from keras_transformer.serving.runtime import SavedModelSession
 from keras_transformer.serving.warm_up import FILE
+from tests.conftest import PROVING
+from tests.serving.other_runtimes import alone, other_tensorflow
 from tests.serving.translators import make_translator, texts
 from tests.user_blocks import RotaryDecoderBlock, RotaryEncoderBlock
 
@@ -73,6 +75,28 @@ def test_answers_as_the_translator(translator, session, size, seen):
     assert aligned["translation"].tolist() == answer["translation"].tolist()
     assert_aligned(translator, sources, aligned)
     seen(f"{len(sources)} sentences; {same:.1%} the same text, the others the same score")
+
+
+@pytest.mark.skipif(not PROVING, reason="downloads other versions of TensorFlow: runs in `make prove`")
+@pytest.mark.proof("The same export answers all signatures on the C runtimes of tensorflow 2.18 and 2.20")
+@pytest.mark.parametrize("runtime", ["2.18", "2.20"])
+def test_on_other_runtimes(translator, version, session, tmp_path, runtime, seen):
+    sources = texts(500)
+    inputs = {"serving_default": {"text": sources}, "nbest": {"text": sources}, "align": {"text": sources[:20]}}
+    inputs["score"] = {"source": sources, "target": texts(500, seed=3)}
+    options = {"beam_size": [1, 2, 3, 5] * 125, "length_penalty": [0.6, 1.0] * 250, "max_length": [0] * 500}
+    inputs["translate_with_options"] = {"text": sources, **options}
+    lines = "".join(json.dumps({"signature": name, "inputs": given}) + "\n" for name, given in inputs.items())
+    result = alone(tmp_path, version, "--packages", other_tensorflow(runtime), requests=lines)
+    answers = dict(zip(inputs, map(json.loads, result.stdout.splitlines()), strict=True))
+    answer = {**answers["serving_default"]}
+    answer["translation"] = [text.encode() for text in answer["translation"]]
+    assert_as_translated(answer, translator.translate(sources, return_scores=True))
+    for name, given in inputs.items():
+        for output, values in session.run(name, given).items():
+            if values.dtype.kind == "f":
+                np.testing.assert_allclose(np.array(answers[name][output]), values, rtol=1e-4, atol=1e-3)
+    seen(f"{runtime}: {len(inputs)} signatures, {len(sources)} sentences")
 
 
 def assert_aligned(translator, sources, aligned):

@@ -3,18 +3,15 @@ import json
 import resource
 import shutil
 import struct
-import subprocess
-import sys
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from keras_transformer.serving import runtime
 from keras_transformer.serving.runtime import SavedModelSession, TensorFlowError, TensorInfo
-from tests.conftest import PROVING
+from tests.serving.other_runtimes import alone
 
 INVALID, DEADLINE_EXCEEDED = 3, 4
 VIEW, HEAP, OFFSET = 3, 1, 2
@@ -166,14 +163,6 @@ def test_memory_is_given_back(session):
     assert growth < 50_000
 
 
-def alone(folder, *arguments, code=None, requests=""):
-    """Runs a copy of the file by itself, in a folder where nothing else of ours is."""
-    script = folder / "runtime.py"
-    shutil.copy(runtime.__file__, script)
-    command = [sys.executable, "-I", *(["-c", code] if code else [script]), *map(str, arguments)]
-    return subprocess.run(command, input=requests, capture_output=True, text=True, cwd=folder, timeout=300, check=False)
-
-
 @pytest.mark.proof("A SavedModel runs in TensorFlow's C runtime with neither Python's TensorFlow nor this package")
 def test_runs_as_a_file_of_its_own(toy_version, tmp_path, seen):
     code = (
@@ -207,42 +196,6 @@ def test_another_environments_packages(toy_version, tmp_path):
     assert json.loads(result.stdout)["translation"] == ["A"]
     result = alone(tmp_path, toy_version, "--packages", tmp_path)
     assert "tensorflow is not installed in" in result.stderr
-
-
-@pytest.mark.skipif(not PROVING, reason="downloads other versions of TensorFlow: runs in `make prove`")
-@pytest.mark.proof("A SavedModel runs on the C runtimes of tensorflow 2.18 and 2.20")
-@pytest.mark.parametrize("version", ["2.18", "2.20"])
-def test_other_versions_of_tensorflow(toy_version, tmp_path, version, seen):
-    packages = other_tensorflow(version)
-    requests = [{"inputs": {"text": ["ä b"]}}, {"signature": "align", "inputs": {"text": ["one two"]}}]
-    lines = "".join(json.dumps(request) + "\n" for request in requests)
-    result = alone(tmp_path, toy_version, "--packages", packages, requests=lines)
-    answers = [json.loads(line) for line in result.stdout.splitlines()]
-    assert answers[0]["translation"] == ["Ä B"], result.stderr
-    assert answers[1]["target_tokens"] == [["▁ONE", "▁TWO"]]
-    seen(f"ran on {version}")
-
-
-def other_tensorflow(version: str) -> Path:
-    """Installs another TensorFlow, without what only its Python part needs, and keeps it for the next time."""
-    folder = Path.home() / ".cache" / "keras_transformer" / "runtimes" / version
-    if not (folder / "complete").exists():
-        packages = [f"tensorflow=={version}.*", f"tensorflow-text=={version}.*"]
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--no-deps",
-            "--no-compile",
-            "--target",
-            folder,
-            *packages,
-        ]
-        subprocess.run(command, check=True, timeout=1800)
-        (folder / "complete").touch()
-    return folder
 
 
 def test_the_configuration_is_what_tensorflow_reads():
