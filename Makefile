@@ -38,7 +38,7 @@ lint: $(VENV)/installed  ## Ruff and the import contract
 	$(VENV)/bin/lint-imports
 
 $(addprefix test-,$(BACKENDS)): test-%: $(VENV)/installed  ## The suite on one backend, or a part: make test-jax TESTS=tests/layers
-	KERAS_BACKEND=$* XLA_FLAGS="$(QUICK_XLA)" $(PYTEST) -n 2 --dist loadfile $(TESTS)
+	KERAS_BACKEND=$* XLA_FLAGS="$(QUICK_XLA)" $(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 format: $(VENV)/installed  ## Let ruff format and sort
 	$(VENV)/bin/ruff check --fix .
