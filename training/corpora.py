@@ -56,6 +56,11 @@ class Splits:
     tests: dict[str, SplitPairs]
     corpus: kt.data.Corpus | None = None
 
+    @property
+    def measured(self) -> list[str]:
+        """Names of the sets that translations are measured on: all tests, and `"validation"`."""
+        return [*self.tests, *([] if self.validation is None else ["validation"])]
+
     def pairs_of(self, name: str) -> kt.data.Pairs:
         """Reads the pairs of `"validation"` or of a test into memory."""
         return (self.validation if name == "validation" else self.tests[name]).pairs()

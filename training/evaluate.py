@@ -100,7 +100,7 @@ def own_scores(options: argparse.Namespace, translator, table, search: dict) -> 
 
 def chosen_sets(splits, options: argparse.Namespace) -> list[str]:
     """Returns the names of the sets to measure: those that are wanted, or all."""
-    names = [*splits.tests, *([] if splits.validation is None else ["validation"])]
+    names = splits.measured
     if not names:
         raise ValueError(
             f"The recipe of {options.run} names neither a validation set nor a test. Give --source and --reference"

@@ -60,7 +60,7 @@ def measure(run: RunFolder, results: dict, translator: kt.Translator, splits: Sp
     """Translates the validation set and all tests, and notes scores, and samples of the first test."""
     table = recipe.evaluation
     search = {"beam_size": table.beam_size, "length_penalty": table.length_penalty, "penalty": table.penalty}
-    for name in [*splits.tests, *([] if splits.validation is None else ["validation"])]:
+    for name in splits.measured:
         pairs = splits.pairs_of(name)
         translations = translator.translate(pairs.source, batch_tokens=table.batch_tokens)
         scores = split_scores(splits, name, translations, table)
