@@ -22,7 +22,7 @@ from benchmarks.page import machine, write_section
 from benchmarks.shapes import SHAPES, Shape
 from training.run_log import RunLog
 
-NUM_PAIRS = {"tiny": 3_000, "base": 400}  # About twenty seconds each.
+NUM_PAIRS = {"tiny": 1_500, "base": 60}  # A few seconds an epoch: of many short ones, some are not disturbed.
 NOTES = """\
 An epoch of generated sentences through `kt.callbacks.fit` with a `parallel_dataset`, `SmoothedCrossEntropy`, `paper_adam`,
 `TokenAccuracy`, `Perplexity` and the log of a run, beside the bare step of `benchmarks.train_step` (plain cross-entropy, no
@@ -94,7 +94,7 @@ def main():
     """Measures what the command line asks for, and prints or writes it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES), help="models to measure")
-    parser.add_argument("--rounds", type=int, default=3, help="epochs of each, after one in which programs are compiled")
+    parser.add_argument("--rounds", type=int, default=8, help="epochs of each, after one in which programs are compiled")
     parser.add_argument("--pairs", type=int, help="size of the generated corpus")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="Markdown page whose section is to be replaced")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")

@@ -203,13 +203,14 @@ def token_losses(labels, logits, spread_share: float):
     if keras.backend.backend() == "jax":  # Its compiler finds by itself a gradient that needs no more memory.
         return smoothed_losses(labels, logits, spread_share, *largest_and_total(logits))
 
+    fixed = ops.stop_gradient(logits)
+    largest, total = largest_and_total(fixed)
+
     @ops.custom_gradient
     def with_lean_gradient(logits):
-        largest, total = largest_and_total(logits)
-
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
-            return gradient_of_logits(labels, logits, spread_share, largest, total, upstream[..., None])
+            return gradient_of_logits(labels, fixed, spread_share, largest, total, upstream[..., None])
 
         return smoothed_losses(labels, logits, spread_share, largest, total), gradient
 
@@ -237,24 +238,34 @@ def gradient_of_logits(labels, logits, spread_share: float, largest, total, upst
     Returns:
         A float32 tensor `(B, T, V)`.
     """
-    scale = upstream / total
     spread = upstream * (spread_share / logits.shape[-1])
-    gradient = exp_of_difference(logits, largest)  # (B, T, V)
+    of_label = (spread_share - 1) * upstream
     if keras.backend.backend() == "torch":
-        return gradient.mul_(scale).sub_(spread).scatter_add_(-1, labels[..., None].long(), (spread_share - 1) * upstream)
-    gradient = gradient * scale - spread  # TensorFlow does this in place, and the choice below too.
-    at_label = exp_of_difference(logits_of(labels, logits), largest) * scale - spread + (spread_share - 1) * upstream
+        gradient = exp_of_difference(logits, largest).mul_(upstream / total).sub_(spread)  # (B, T, V)
+        return gradient.scatter_add_(-1, labels[..., None].long(), of_label)
+    import tensorflow as tf  # noqa: TID251
+
+    probabilities = ops.softmax(logits)
+    with tf.control_dependencies([total]):  # Now that it has been read off the probabilities, they can be overwritten.
+        gradient = probabilities * upstream - spread
+    at_label = exp_of_difference(logits_of(labels, logits), largest) * (upstream / total) - spread + of_label
     return ops.where(ops.arange(logits.shape[-1], dtype="int32") == labels[..., None], at_label, gradient)
 
 
 def largest_and_total(logits):
-    """Returns the largest logit and the sum of exp(logit - largest), both `(B, T, 1)`."""
+    """Returns the largest logit and the sum of exp(logit - largest), both `(B, T, 1)`.
+
+    On TensorFlow, whose graphs compute equal things once, the sum is read off the probabilities, the largest of which is its
+    reciprocal: so a loss, its gradient and `metrics.Perplexity` share one pass over the vocabulary.
+    """
     largest = ops.stop_gradient(ops.max(logits, axis=-1, keepdims=True))
+    if keras.backend.backend() == "tensorflow":
+        return largest, 1 / ops.max(ops.softmax(logits), axis=-1, keepdims=True)
     return largest, ops.sum(exp_of_difference(logits, largest), axis=-1, keepdims=True)
 
 
 def exp_of_difference(values, subtracted):
-    """Returns exp(values - subtracted) without a second tensor of that size, which TensorFlow and JAX avoid by themselves."""
+    """Returns exp(values - subtracted) without a second tensor of that size, which JAX avoids by itself."""
     difference = values - subtracted
     return difference.exp_() if keras.backend.backend() == "torch" else ops.exp(difference)
 
@@ -266,6 +277,7 @@ def logits_of(labels, logits):
 
 def negative_log_likelihood(labels, logits):
     """Returns minus the log-probability of each label, `(B, T)`, from labels `(B, T)` and float32 logits `(B, T, V)`."""
+    logits = ops.stop_gradient(logits)  # As in `token_losses`, and so the same to TensorFlow's graphs.
     return smoothed_losses(labels, logits, 0.0, *largest_and_total(logits))
 
 

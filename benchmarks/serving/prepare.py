@@ -33,7 +33,7 @@ def main(folder: Path, shape_name: str):
     translator = kt.Translator(kt.Transformer(config), tokenizer, options)
     sentences = chosen(tokenizer, (folder / "source").read_text(encoding="utf8").splitlines())
     (folder / "sentences.json").write_text(json.dumps(sentences), encoding="utf8")
-    kt.export_saved_model(translator, folder / "export", samples=sentences[:2])
+    kt.export_saved_model(translator, folder / "export", device="cpu", samples=sentences[:2])
     kt.bridges.to_ctranslate2(translator, folder / "ctranslate2")
 
 

@@ -10,7 +10,10 @@ from keras_transformer.decoding.options import SearchOptions
 from keras_transformer.decoding.scoring import log_probabilities
 from keras_transformer.decoding.search import Search, capacity_of, is_done
 from keras_transformer.decoding.threads import in_parts
+from keras_transformer.layers.spaced_kernel import have_slow_dense
 from keras_transformer.threads import num_parts
+
+MANY_HYPOTHESES = 32  # From here on, steps gain more than the copies cost: `python -m benchmarks.decode`.
 
 
 def compile_search(model, options: SearchOptions):
@@ -25,7 +28,7 @@ def compile_search(model, options: SearchOptions):
     """
     search = Search(model, options)
     if keras.backend.backend() == "tensorflow":
-        return in_parts(tensorflow_function(search.graph_run), num_parts())
+        return in_parts(tensorflow_search(search), num_parts())
     if keras.backend.backend() == "jax":
         return jax_search(model, search)
     return torch_function(search.run)
@@ -43,6 +46,22 @@ def compile_scoring(model):
         compiled = jax_function(model, score)
         return lambda inputs: {name: np.asarray(value) for name, value in compiled(weights_of(model), inputs).items()}
     return torch_function(score)
+
+
+def tensorflow_search(search: Search):
+    """Returns a search in a graph; on a CPU, in one of two: with many hypotheses, it is worth copying the kernels first."""
+    import tensorflow as tf  # noqa: TID251
+
+    few = tensorflow_function(search.graph_run)
+    if tf.config.list_physical_devices("GPU") or not have_slow_dense(search.model.parts.decoder_blocks):
+        return few
+    many = tensorflow_function(Search(search.model, search.options, spaces_kernels=True).graph_run)
+
+    def run(inputs: dict) -> dict:
+        num_hypotheses = len(inputs["source_ids"]) * search.decoder.beam_size
+        return (many if num_hypotheses >= MANY_HYPOTHESES else few)(inputs)
+
+    return run
 
 
 def tensorflow_function(function):

@@ -11,6 +11,7 @@ from keras_transformer.decoding.mixed_beam import MixedBeamSearch
 from keras_transformer.decoding.model_cache import make_decoder
 from keras_transformer.decoding.options import SearchOptions
 from keras_transformer.decoding.token_by_token import TokenByToken
+from keras_transformer.layers.spaced_kernel import spaced_kernels, use_spaced_kernels
 
 SEGMENT = {"tensorflow": 8}  # Number of target positions that caches have room for at first, and by which they grow.
 
@@ -34,10 +35,11 @@ class Search:
     Args:
         model: A `Transformer`.
         options: `SearchOptions`.
+        spaces_kernels: Whether `graph_run` copies the decoder's kernels into a layout that is faster on a CPU.
     """
 
-    def __init__(self, model, options: SearchOptions):
-        self.model, self.options = model, options
+    def __init__(self, model, options: SearchOptions, spaces_kernels: bool = False):
+        self.model, self.options, self.spaces_kernels = model, options, spaces_kernels
         self.decoder = make_decoder(model, 1 if options.is_sampling else options.beam_size)
 
     def strategy(self, inputs: dict) -> BeamSearch | TokenByToken:
@@ -122,7 +124,8 @@ class Search:
 
         rows = tf.range(tf.shape(inputs["source_ids"], index_dtype())[0])
         start = state, rows, self.result(inputs, state)
-        return tf.while_loop(has_more, body, start, shape_invariants=tree.map_structure(with_open_sizes, start))[2]
+        with use_spaced_kernels(spaced_kernels(self.model.parts.decoder_blocks) if self.spaces_kernels else {}):
+            return tf.while_loop(has_more, body, start, shape_invariants=tree.map_structure(with_open_sizes, start))[2]
 
 
 def run_steps(strategy: BeamSearch | TokenByToken, state: dict) -> dict:

@@ -2,6 +2,8 @@
 
 from keras import ops
 
+from keras_transformer.layers.spaced_kernel import spaced_kernel_of
+
 
 def on_rows(dense, x):
     """Applies a linear map to the last axis of `(B, T, M)` as one product of two matrices.
@@ -10,7 +12,7 @@ def on_rows(dense, x):
     from three axes it would make the matrix itself, with the shapes computed anew in each step.
 
     Args:
-        dense: A layer from `(rows, M)` to `(rows, units)`.
+        dense: A layer from `(rows, M)` to `(rows, units)`, or such a method of a layer.
         x: Float tensor `(B, T, M)`; one of another rank is handed to the layer as it is.
 
     Returns:
@@ -19,5 +21,5 @@ def on_rows(dense, x):
     if len(x.shape) != 3:
         return dense(x)
     length = ops.shape(x)[1]
-    y = dense(ops.reshape(x, (-1, x.shape[-1])))
+    y = (spaced_kernel_of(dense) or dense)(ops.reshape(x, (-1, x.shape[-1])))
     return ops.reshape(y, (-1, length, y.shape[-1]))

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_transformer.layers.rows import on_rows
+from keras_transformer.layers.spaced_kernel import SpacedKernel, gap_for, with_gap
 from keras_transformer.layers.token_embedding import TokenEmbedding
 
 
@@ -58,6 +59,12 @@ class TiedLogits(keras.layers.Layer):
         """Multiplies rows `(..., M)` by the transposed embeddings: `(..., V)`."""
         logits = ops.matmul(rows, ops.transpose(self.embedding.embeddings))
         return logits + self.bias if self.use_bias else logits
+
+    def spaced_kernel(self) -> SpacedKernel:
+        """Returns the transposed embeddings in a layout for products of few rows; see `layers.spaced_kernel`."""
+        kernel = with_gap(ops.transpose(self.embedding.embeddings))
+        bias = ops.pad(self.bias, [[0, gap_for(self.embedding.vocabulary_size)]]) if self.use_bias else None
+        return SpacedKernel(kernel, bias, None, self.embedding.vocabulary_size)
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.embedding.vocabulary_size)

@@ -29,6 +29,7 @@ from keras_transformer.translator import Translator
 from keras_transformer.version import __version__
 
 DTYPES = {None: None, "float32": "float32", "float16": "mixed_float16", "bfloat16": "mixed_bfloat16"}
+DEVICES = ("cpu", "gpu")
 SAMPLES = ("The animal didn't cross the street because it was too tired.", "A house.", "", "one two three four five six seven")
 
 
@@ -42,6 +43,7 @@ def export_saved_model(
     max_beam_size: int | None = None,
     num_hypotheses: int | None = None,
     dtype: str | None = None,
+    device: str = "gpu",
     batch_sizes: Sequence[int] = BATCH_SIZES,
     samples: Sequence[str] = SAMPLES,
     keep: int | None = None,
@@ -60,6 +62,8 @@ def export_saved_model(
         max_beam_size: The widest beam that a request may ask for. Defaults to the translator's.
         num_hypotheses: How many translations the signature `nbest` returns. Defaults to 4, or the beam if it is smaller.
         dtype: `"float16"` or `"bfloat16"` to compute in half precision, for GPUs. Defaults to what the model computes in.
+        device: What the server is to compute on: `"gpu"`, or `"cpu"`, where weights are stored in a layout that is faster
+            there. The answers are the same, and either runs on both.
         batch_sizes: The batch sizes that the server is to put requests together in.
         samples: Texts that the export is compared with the translator on, and that warm up the server.
         keep: How many versions to keep. Defaults to all.
@@ -72,7 +76,7 @@ def export_saved_model(
         kt.export_saved_model(translator, "saved_models/en-de")  # saved_models/en-de/1
     """
     directory, samples, batch_sizes = Path(directory), list(samples), sorted(set(batch_sizes))
-    check_arguments(translator, directory, dtype, batch_sizes, samples)
+    check_arguments(translator, directory, dtype, device, batch_sizes, samples)
     options = {
         "max_source_tokens": max_source_tokens,
         "max_target_tokens": max_target_tokens,
@@ -80,14 +84,14 @@ def export_saved_model(
         "num_hypotheses": num_hypotheses,
     }
     if keras.backend.backend() != "tensorflow":
-        settings = {**options, "version": version, "dtype": dtype, "batch_sizes": batch_sizes, "samples": samples, "keep": keep}
-        return export_elsewhere(translator, directory, settings)
+        settings = {"version": version, "dtype": dtype, "device": device, "batch_sizes": batch_sizes, "samples": samples}
+        return export_elsewhere(translator, directory, {**options, **settings, "keep": keep})
     from keras_transformer.serving.signatures import served_limits
 
     translator = in_precision(translator, dtype)
     limits = served_limits(translator, **options)
     with new_version(directory, version) as folder:
-        write_version(folder, directory.resolve().name, translator, limits, batch_sizes, samples)
+        write_version(folder, directory.resolve().name, translator, limits, device, batch_sizes, samples)
         number = int(folder.name.split("-")[1])
         info = json.loads((folder / "export_info.json").read_text(encoding="utf8"))
     write_server_files(directory, directory.resolve().name, number, info, batch_sizes, samples[0])
@@ -96,7 +100,9 @@ def export_saved_model(
     return directory / str(number)
 
 
-def check_arguments(translator: Translator, directory: Path, dtype: str | None, batch_sizes: list[int], samples: list[str]):
+def check_arguments(
+    translator: Translator, directory: Path, dtype: str | None, device: str, batch_sizes: list[int], samples: list[str]
+):
     """Raises a `ValueError` for what cannot be exported."""
     if not translator.tokenizer.has_graph_form:
         raise ValueError(
@@ -107,6 +113,8 @@ def check_arguments(translator: Translator, directory: Path, dtype: str | None, 
         raise ValueError("A served model searches; it does not draw. Export a translator whose options have no `temperature`")
     if dtype not in DTYPES:
         raise ValueError(f"`dtype` must be one of {list(DTYPES)}. Received: dtype={dtype!r}")
+    if device not in DEVICES:
+        raise ValueError(f"`device` must be one of {DEVICES}. Received: device={device!r}")
     if not batch_sizes or batch_sizes[0] < 1:
         raise ValueError(f"`batch_sizes` must be positive numbers. Received: {batch_sizes}")
     if not samples or not samples[0].strip():
@@ -129,7 +137,9 @@ def in_precision(translator: Translator, dtype: str | None) -> Translator:
     return Translator(model, translator.tokenizer, translator.options)
 
 
-def write_version(folder: Path, name: str, translator: Translator, limits, batch_sizes: list[int], samples: list[str]):
+def write_version(
+    folder: Path, name: str, translator: Translator, limits, device: str, batch_sizes: list[int], samples: list[str]
+):
     """Writes a SavedModel with everything that belongs into its folder, and checks it."""
     import tensorflow as tf  # noqa: TID251
 
@@ -137,12 +147,12 @@ def write_version(folder: Path, name: str, translator: Translator, limits, batch
     from keras_transformer.serving.signatures import ServedTranslator
     from keras_transformer.serving.warm_up import write_warm_up
 
-    served = ServedTranslator(translator, limits)
+    served = ServedTranslator(translator, limits, device)
     tf.saved_model.save(served, str(folder), signatures=served.signatures())
     check_graph(read_graph(folder))
     options = {"beam_size": limits.beam_size, "length_penalty": float(translator.options.length_penalty), "max_length": 0}
     write_warm_up(folder, name, batch_sizes, samples[0].split(), options)
-    info = export_info(translator, limits, batch_sizes)
+    info = {**export_info(translator, limits, batch_sizes), "device": device}
     (folder / "export_info.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf8")
     verify(folder, translator, samples, limits)
 
@@ -226,6 +236,7 @@ def main(arguments: Sequence[str] | None = None):
     parser.add_argument("--max-beam-size", type=int, help="the widest beam that a request may ask for")
     parser.add_argument("--num-hypotheses", type=int, help="how many translations `nbest` returns")
     parser.add_argument("--dtype", choices=[name for name in DTYPES if name], help="compute in this precision")
+    parser.add_argument("--device", choices=DEVICES, default="gpu", help="what the server computes on (default: gpu)")
     parser.add_argument("--batch-sizes", type=int, nargs="+", default=list(BATCH_SIZES), help="sizes the server may batch to")
     parser.add_argument("--samples", nargs="+", default=list(SAMPLES), help="texts to compare and warm up with")
     parser.add_argument("--keep", type=int, help="how many versions to keep (default: all)")

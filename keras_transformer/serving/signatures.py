@@ -1,6 +1,7 @@
 """The graph of a served translator: text in, text out, and nothing that can fail. Imported when it is first needed."""
 
 import dataclasses
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ from keras_transformer.attention.capture import watch
 from keras_transformer.decoding import Search, SearchOptions
 from keras_transformer.decoding.limits import IMPOSSIBLE
 from keras_transformer.decoding.scoring import log_probabilities
+from keras_transformer.layers.spaced_kernel import SpacedKernel, spaced_kernels, use_spaced_kernels
 from keras_transformer.translator import Translator
 
 LARGEST_PENALTY = 5.0
@@ -41,18 +43,28 @@ class ServedTranslator(tf.Module):
     Args:
         translator: The translator. Its model computes on TensorFlow.
         limits: `ServedLimits`.
+        device: `"cpu"` to keep the kernels in a layout that is faster there, or `"gpu"`.
     """
 
-    def __init__(self, translator: Translator, limits: ServedLimits):
+    def __init__(self, translator: Translator, limits: ServedLimits, device: str):
         super().__init__(name="served_translator")
         self.translator, self.limits = translator, limits
         self.source, self.target = translator.tokenizer.source, translator.tokenizer.target
         self.config = translator.model.config
-        # What the SavedModel stores.
-        self.weights = [variable.value for variable in translator.model.variables]
+        kernels = spaced_variables(translator.model) if device == "cpu" else {}
+        self.with_kernels = functools.partial(use_spaced_kernels, kernels)
+        # What the SavedModel stores: known when the signatures are.
+        self.weights = []
 
     def signatures(self) -> dict:
-        """Returns the functions by the names that clients know."""
+        """Makes the functions by the names that clients know, and notes the weights that they use."""
+        with self.with_kernels():
+            functions = {name: function.get_concrete_function() for name, function in self.functions().items()}
+        self.weights = list({id(one): one for function in functions.values() for one in function.variables}.values())
+        return functions
+
+    def functions(self) -> dict:
+        """Returns the functions by the names that clients know, not yet traced."""
         text = {"text": tf.TensorSpec([None], tf.string, name="text")}
         options = {
             "beam_size": tf.TensorSpec([None], tf.int32, name="beam_size"),
@@ -205,6 +217,16 @@ class ServedTranslator(tf.Module):
 def as_signature(function, inputs: dict):
     """Makes a graph of a function whose arguments have these names and types."""
     return tf.function(function, input_signature=list(inputs.values()), autograph=False)
+
+
+def spaced_variables(model) -> dict[int, SpacedKernel]:
+    """Lays out the kernels of a model, those of all its layers, and keeps them as variables."""
+    parts = model.parts
+    kernels = spaced_kernels([*parts.encoder_blocks, *parts.decoder_blocks, parts.logits])
+    for kernel in kernels.values():
+        kernel.kernel = tf.Variable(kernel.kernel, trainable=False, name="kernel")
+        kernel.bias = None if kernel.bias is None else tf.Variable(kernel.bias, trainable=False, name="bias")
+    return kernels
 
 
 def finite(scores):

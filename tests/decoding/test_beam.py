@@ -74,7 +74,7 @@ def test_equals_exhaustive_search(size, seen):
 def test_alone_equals_in_a_batch(size, seen):
     count = size(24, full=500)
     options = SearchOptions(beam_size=4, num_hypotheses=2)
-    model = make_model(vocabulary_size=30)
+    model = make_model(vocabulary_size=30, feed_forward_dim=512)  # Wide enough for the layout that TensorFlow has for batches.
     randomize(model, 3)
     search = compile_search(model, options)
     lengths = np.random.default_rng(0).integers(1, 15, count)

@@ -99,6 +99,27 @@ def test_on_other_runtimes(translator, version, session, tmp_path, runtime, seen
     seen(f"{runtime}: {len(inputs)} signatures, {len(sources)} sentences")
 
 
+@pytest.mark.proof(
+    "An export for CPUs, whose kernels are laid out for them, answers as the translator does and is hardly larger"
+)
+def test_for_cpus(tmp_path, size, seen):
+    tf = pytest.importorskip("tensorflow")
+    translator, sources = make_translator(feed_forward_dim=512), texts(size(20, full=500), seed=8)
+    version = kt.export_saved_model(translator, tmp_path / "en-de", device="cpu", batch_sizes=[1], samples=["eins zwei"])
+    assert json.loads((version / "export_info.json").read_text())["device"] == "cpu"
+    variables = dict(tf.train.list_variables(str(version / "variables" / "variables")))
+    assert [16, 528] in variables.values() and [16, 512] not in variables.values()
+    with SavedModelSession(version) as session:
+        assert_as_translated(
+            session.run("serving_default", {"text": sources}), translator.translate(sources, return_scores=True)
+        )
+        scored = session.run("score", {"source": sources, "target": sources})
+    np.testing.assert_allclose(scored["log_probability"], translator.score(sources, sources), rtol=1e-4, atol=1e-3)
+    seen(
+        f"{len(sources)} sentences; {sum(map(np.prod, variables.values())):,} numbers, {translator.model.count_params():,} weights"
+    )
+
+
 def assert_aligned(translator, sources, aligned):
     """The tokens are those of both sides, and the weights those of `attend`."""
     for number in range(4):
@@ -247,6 +268,8 @@ def test_what_cannot_be_exported(translator, tmp_path):
             kt.export_saved_model(*arguments)
     with pytest.raises(ValueError, match="`dtype` must be one of"):
         kt.export_saved_model(translator, tmp_path / "a", dtype="int8")
+    with pytest.raises(ValueError, match="`device` must be one of"):
+        kt.export_saved_model(translator, tmp_path / "a", device="tpu")
     assert not list(tmp_path.iterdir())
 
 

@@ -1,0 +1,57 @@
+"""Kernels with unused columns: the same products."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_transformer.layers import EncoderBlock, TiedLogits, TokenEmbedding
+from keras_transformer.layers.rows import on_rows
+from keras_transformer.layers.spaced_kernel import GAP, spaced_kernels, use_spaced_kernels
+
+
+def built(layer, *shape):
+    layer.build(shape)
+    return layer
+
+
+def rows_of(random, width: int):
+    return keras.ops.convert_to_tensor(random.normal(size=(2, 3, width)).astype("float32"))
+
+
+@pytest.mark.parametrize("settings", [{}, {"use_bias": False}, {"activation": "relu"}])
+def test_the_same_product(settings, random):
+    dense = built(keras.layers.Dense(512, bias_initializer="random_normal", **settings), 2, 3, 8)
+    kernels, x = spaced_kernels([dense]), rows_of(random, 8)
+    assert kernels[id(dense)].kernel.shape == (8, 512 + GAP)
+    with use_spaced_kernels(kernels):
+        found = on_rows(dense, x)
+    np.testing.assert_allclose(keras.ops.convert_to_numpy(found), keras.ops.convert_to_numpy(dense(x)), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("vocabulary_size", [500, 512])
+def test_logits_of_transposed_embeddings(vocabulary_size, random):
+    logits = built(TiedLogits(TokenEmbedding(vocabulary_size, 8), use_bias=True, bias_initializer="random_normal"), 2, 3, 8)
+    x = rows_of(random, 8)
+    with use_spaced_kernels(spaced_kernels([logits])):
+        found = logits(x)
+    assert found.shape == (2, 3, vocabulary_size)
+    np.testing.assert_allclose(keras.ops.convert_to_numpy(found), keras.ops.convert_to_numpy(logits(x)), rtol=1e-5, atol=1e-6)
+
+
+def test_the_kernel_in_use_is_what_counts_and_only_while_it_is():
+    dense = built(keras.layers.Dense(512), 2, 3, 8)
+    kernels, ones = spaced_kernels([dense]), keras.ops.ones((1, 1, 8))
+    dense.kernel.assign(keras.ops.zeros_like(dense.kernel))
+    with use_spaced_kernels(kernels):
+        assert float(keras.ops.max(on_rows(dense, ones))) > 0
+    assert float(keras.ops.max(on_rows(dense, ones))) == 0
+
+
+def test_parts_of_parts_are_found_and_what_is_small_or_other_is_left_alone():
+    class Other(keras.layers.Dense):
+        """Not known to be a plain product."""
+
+    block = built(EncoderBlock(num_heads=4, feed_forward_dim=512), 2, 3, 128)
+    assert list(spaced_kernels([block])) == [id(block.feed_forward.hidden_dense)]  # The others have 128 columns.
+    for dense in (keras.layers.Dense(513), Other(512), keras.layers.Dense(512, dtype="mixed_bfloat16")):
+        assert spaced_kernels([built(dense, 2, 3, 8)]) == {}
