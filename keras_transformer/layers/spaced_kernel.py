@@ -1,6 +1,6 @@
 """Kernels in a layout with which a CPU multiplies few rows faster.
 
-Rows of 512 or 2,048 numbers begin a power of two of bytes apart. What stands in one column then competes for the same few places
+Rows of 512 or 2,048 numbers begin a power of two of bytes apart. What stands in one column then competes for the same places
 of the caches, and a product that reads the kernel in stripes of columns, as TensorFlow's do, waits for memory: with a hundred
 rows it takes up to twice as long as with a few unused columns at the end of the kernel. Training has rows enough to make up for
 it; a step of a search has not.
@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import keras
@@ -18,7 +19,7 @@ from keras import ops
 GAP = 16  # Unused columns: a line of the cache.
 SMALLEST = 512  # A kernel with fewer columns fits into the cache, wherever its rows begin.
 
-_IN_USE = ContextVar("spaced_kernels", default={})
+_IN_USE = ContextVar("spaced_kernels", default=MappingProxyType({}))
 
 
 @dataclass

@@ -1,5 +1,6 @@
 """The graph of a served translator: text in, text out, and nothing that can fail. Imported when it is first needed."""
 
+import contextlib
 import dataclasses
 import functools
 from dataclasses import dataclass
@@ -53,12 +54,16 @@ class ServedTranslator(tf.Module):
         self.config = translator.model.config
         kernels = spaced_variables(translator.model) if device == "cpu" else {}
         self.with_kernels = functools.partial(use_spaced_kernels, kernels)
+        # One graph for all signatures that search in the same way: a server reads and optimizes the whole of them.
+        self.search_with = functools.lru_cache(
+            lambda options: tf.function(Search(translator.model, options).graph_run, autograph=False)
+        )
         # What the SavedModel stores: known when the signatures are.
         self.weights = []
 
     def signatures(self) -> dict:
         """Makes the functions by the names that clients know, and notes the weights that they use."""
-        with self.with_kernels():
+        with self.with_kernels(), shared_tables(self.translator.model):
             functions = {name: function.get_concrete_function() for name, function in self.functions().items()}
         self.weights = list({id(one): one for function in functions.values() for one in function.variables}.values())
         return functions
@@ -190,7 +195,7 @@ class ServedTranslator(tf.Module):
     def search(self, source: dict, options: SearchOptions, **inputs) -> dict:
         """Searches for translations of encoded sources."""
         inputs = {"source_ids": source["ids"], "max_lengths": self.max_lengths(source["lengths"]), **inputs}
-        return Search(self.translator.model, options).graph_run(inputs)
+        return self.search_with(options)(inputs)
 
     def best(self, source: dict, found: dict) -> dict:
         """Returns the first hypothesis of each text."""
@@ -217,6 +222,20 @@ class ServedTranslator(tf.Module):
 def as_signature(function, inputs: dict):
     """Makes a graph of a function whose arguments have these names and types."""
     return tf.function(function, input_signature=list(inputs.values()), autograph=False)
+
+
+@contextlib.contextmanager
+def shared_tables(model):
+    """Lets all graphs that are made meanwhile share the tables of positions, which each would have a copy of otherwise."""
+    layers = [layer for layer in (model.parts.source_positions, model.parts.target_positions) if hasattr(layer, "tables")]
+    before = [layer.tables for layer in layers]
+    for layer in layers:
+        layer.tables = [tf.constant(table) for table in layer.tables]
+    try:
+        yield
+    finally:
+        for layer, tables in zip(layers, before, strict=True):
+            layer.tables = tables
 
 
 def spaced_variables(model) -> dict[int, SpacedKernel]:

@@ -115,9 +115,8 @@ def test_for_cpus(tmp_path, size, seen):
         )
         scored = session.run("score", {"source": sources, "target": sources})
     np.testing.assert_allclose(scored["log_probability"], translator.score(sources, sources), rtol=1e-4, atol=1e-3)
-    seen(
-        f"{len(sources)} sentences; {sum(map(np.prod, variables.values())):,} numbers, {translator.model.count_params():,} weights"
-    )
+    stored, weights = sum(map(np.prod, variables.values())), translator.model.count_params()
+    seen(f"{len(sources)} sentences; {stored:,} numbers stored, {weights:,} weights")
 
 
 def assert_aligned(translator, sources, aligned):
