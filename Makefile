@@ -52,6 +52,7 @@ bench: $(BENCH_VENV)/installed  ## This package beside its peers; writes docs/be
 	$(BENCH_VENV)/bin/python -m benchmarks.fit --write docs/benchmarks.md
 	$(BENCH_VENV)/bin/python -m benchmarks.decode --write docs/benchmarks.md
 	$(BENCH_VENV)/bin/python -m benchmarks.decode_profile --write docs/benchmarks.md
+	$(BENCH_VENV)/bin/python -m benchmarks.kernel_layout --write docs/benchmarks.md
 	$(BENCH_VENV)/bin/python -m benchmarks.growth --write docs/benchmarks.md
 	$(BENCH_VENV)/bin/python -m benchmarks.marian_import --write docs/bridges.md
 	$(BENCH_VENV)/bin/python -m benchmarks.serve --write docs/benchmarks.md
