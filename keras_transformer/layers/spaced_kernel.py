@@ -116,11 +116,5 @@ def gap_for(units: int) -> int:
 
 
 def parts_of(layers: Iterable[keras.layers.Layer]) -> list[keras.layers.Layer]:
-    """Returns layers and the layers that are their attributes, and so on, each once."""
-    found, waiting = {}, list(layers)
-    while waiting:
-        layer = waiting.pop()
-        if id(layer) not in found:
-            found[id(layer)] = layer
-            waiting += [part for part in vars(layer).values() if isinstance(part, keras.layers.Layer)]
-    return list(found.values())
+    """Returns layers and all that they are made of, each once."""
+    return list({id(part): part for layer in layers for part in layer._flatten_layers()}.values())

@@ -177,14 +177,12 @@ def randomize(model, seed: int, has_bias: bool):
     import torch
 
     random = np.random.default_rng(seed)
-    num_layers = model.config.encoder_layers + model.config.decoder_layers
-    layer_scale = 0.8 * min(1.0, np.sqrt(8 / num_layers))  # Rounding grows with each layer of random weights.
     last_norm = f"model.decoder.layers.{model.config.decoder_layers - 1}.final_layer_norm.weight"
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "embed_positions" in name:
                 continue
-            value = random_weight(random, name, tuple(parameter.shape), layer_scale)
+            value = random_weight(random, name, tuple(parameter.shape))
             if name == last_norm:
                 value *= np.where(np.arange(len(value)) == RISING, 1, random.choice([-1, 1], len(value)))
             parameter.copy_(torch.from_numpy(value))
@@ -196,10 +194,10 @@ def randomize(model, seed: int, has_bias: bool):
             model.final_logits_bias.copy_(torch.from_numpy(bias))
 
 
-def random_weight(random, name: str, shape: tuple[int, ...], layer_scale: float) -> np.ndarray:
+def random_weight(random, name: str, shape: tuple[int, ...]) -> np.ndarray:
     """Draws a weight; in the dimension that tells the position, it leaves things as they are."""
     is_norm = name.endswith("norm.weight")
-    scale = 0.2 if len(shape) == 1 else (layer_scale if "layers" in name else 1.5) / np.sqrt(shape[-1])
+    scale = 0.2 if len(shape) == 1 else (0.8 if "layers" in name else 1.5) / np.sqrt(shape[-1])
     value = float(is_norm) + scale * random.normal(size=shape)
     if name.endswith(("out_proj.weight", "fc2.weight", "out_proj.bias", "fc2.bias")):
         value[RISING] = 0.0

