@@ -81,6 +81,8 @@ def jobs_of(options) -> list[Job]:
 
 def takes_part(contender: Contender, job: Job) -> bool:
     """Tells whether a contender has a job: longer outputs are for ours alone, keras-hub does what it can in acceptable time."""
+    if contender.name == "products":
+        return job.fixed_length == SOURCE_LENGTH
     if contender.name == "keras-hub":
         return job.fixed_length == SOURCE_LENGTH and job.batch_size <= KERAS_HUB_BATCH
     return not contender.is_peer or (job.fixed_length or 0) <= SOURCE_LENGTH

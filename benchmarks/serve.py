@@ -26,8 +26,9 @@ text out: CTranslate2 has SentencePiece before and behind it, the SavedModel has
 TensorFlow's C runtime through ctypes; it is not TensorFlow Serving, and there is no network between. Clients ask for a sentence
 and wait for it; up to 32 sentences that wait are translated together, by as many batches at once as there are threads. Speed is
 the best of the rounds; latencies are those of the same round. The export is one for CPUs (`device="cpu"`). Loading is that of a
-process that has its libraries; TensorFlow optimizes the graph with the first answer, which a server gives to the warm-up
-requests, before it takes others."""
+process that has its libraries. TensorFlow optimizes a graph with its first answer. A server answers the export's warm-up
+requests (all signatures, all batch sizes, several lengths) as part of loading; "warm" is the first answer after
+that, which is the first that a client of a server waits for."""
 
 
 class Engine:
@@ -124,11 +125,11 @@ def tables(engines: list[Engine], clients: list[int], sizes: dict[str, float]) -
             lines.append(" | ".join([f"| {count}", TITLES[engine.name], *(f"{figure:.2f}" for figure in figures)]) + " |")
     lines += [
         "",
-        "| engine | loading, s | first answer after it, s | second answer, s | size, MiB | peak memory, GiB |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        "| engine | loading, s | first answer, s | second answer, s | warm-up, s | warm, s | size, MiB | peak, GiB |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for engine in engines:
-        times = " | ".join(f"{engine.start[name]:.2f}" for name in ("load", "first_answer", "second_answer"))
+        times = " | ".join(f"{seconds:.2f}" for seconds in engine.start.values())
         lines.append(f"| {TITLES[engine.name]} | {times} | {sizes[engine.name]:.0f} | {engine.peak_gib:.2f} |")
     return "\n".join(lines)
 

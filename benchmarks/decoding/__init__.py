@@ -53,8 +53,16 @@ DECODERS = {
             {"KERAS_BACKEND": "tensorflow"},
             is_peer=True,
         ),
+        Contender(
+            "products",
+            "products with weights alone, torch",
+            "benchmarks.decoding.products",
+            ("eager",),
+            ("torch",),
+            is_peer=True,
+        ),
     )
 }
 
 QUICK_DECODERS = ["ours-tensorflow", "ctranslate2-float32", "ctranslate2-float32-split"]
-DEFAULT_DECODERS = [*QUICK_DECODERS, "ctranslate2-int8", "marian", "keras-hub"]
+DEFAULT_DECODERS = [*QUICK_DECODERS, "ctranslate2-int8", "marian", "keras-hub", "products"]

@@ -31,7 +31,7 @@ class Measurement:
     @property
     def has_shared_weights(self) -> bool:
         """Whether its translations can be compared with those of others."""
-        return self.contender.name != "keras-hub"
+        return self.contender.name not in ("keras-hub", "products")
 
     @property
     def lengths(self) -> list[int]:

@@ -26,5 +26,9 @@ keras-hub has no such model: its BART of the same shape has two normalizations m
 until the last sentence of a batch has ended, and takes part at equal lengths and in batches of at most 32, to save time. Its
 beam search has neither finished hypotheses nor a length penalty: it does less than the others.
 
+*Products with weights alone* is no translator. It multiplies as many rows as a translation has by the same kernels, with torch
+(all threads on one product, or a thread for each part of the batch, whichever is faster), and does nothing else: no attention,
+no normalization, no softmax, no choice of tokens. Who is nearly as fast as that has nothing left to save but products.
+
 Memory is the most that a process had up to the job, starting with small batches, with its libraries, weights and compiled
 programs. A job whose first run takes very long is not repeated."""

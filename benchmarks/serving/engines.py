@@ -1,12 +1,19 @@
-"""Who serves: our SavedModel in TensorFlow's C runtime, and CTranslate2 with the same weights."""
+"""Who serves: our SavedModel in TensorFlow's C runtime, and CTranslate2 with the same weights.
 
+Each engine is a pair of functions: one translates a list of texts, the other warms the engine up as a server would.
+"""
+
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 TARGET_TOKENS = 24
 
 
-def ours(folder: Path, threads: int) -> Callable[[list[str]], list[str]]:
+Engine = tuple[Callable[[list[str]], list[str]], Callable[[], None]]
+
+
+def ours(folder: Path, threads: int) -> Engine:
     """Loads the exported version. A thread for each batch, one thread for an operation."""
     from keras_transformer.serving.runtime import SavedModelSession
 
@@ -16,10 +23,14 @@ def ours(folder: Path, threads: int) -> Callable[[list[str]], list[str]]:
         found = session.run("serving_default", {"text": texts})["translation"]
         return [text.decode() for text in found]
 
-    return translate
+    def warm_up():
+        for signature, inputs in json.loads((folder / "warm_up.json").read_text(encoding="utf8")):
+            session.run(signature, inputs)
+
+    return translate, warm_up
 
 
-def ctranslate2(folder: Path, threads: int) -> Callable[[list[str]], list[str]]:
+def ctranslate2(folder: Path, threads: int) -> Engine:
     """Loads the same model in CTranslate2, with the same tokenizer before and behind it."""
     import ctranslate2
     import sentencepiece
@@ -34,7 +45,7 @@ def ctranslate2(folder: Path, threads: int) -> Callable[[list[str]], list[str]]:
         )
         return tokenizer.decode([result.hypotheses[0] for result in found])
 
-    return translate
+    return translate, lambda: None
 
 
 ENGINES = {"ours": ours, "ctranslate2": ctranslate2}

@@ -12,6 +12,8 @@ from benchmarks.data import generate
 from benchmarks.our_config import config_of
 from benchmarks.serving.engines import TARGET_TOKENS
 from benchmarks.shapes import SHAPES
+from keras_transformer.serving.server_files import BATCH_SIZES
+from keras_transformer.serving.warm_up import requests
 
 NUM_SENTENCES = 256
 NUM_LINES = 20_000
@@ -34,6 +36,9 @@ def main(folder: Path, shape_name: str):
     sentences = chosen(tokenizer, (folder / "source").read_text(encoding="utf8").splitlines())
     (folder / "sentences.json").write_text(json.dumps(sentences), encoding="utf8")
     kt.export_saved_model(translator, folder / "export", device="cpu", samples=sentences[:2])
+    options = {"beam_size": translator.options.beam_size, "length_penalty": translator.options.length_penalty, "max_length": 0}
+    warm_up = list(requests(BATCH_SIZES, sentences[0].split(), options))  # Those that are in the export.
+    (folder / "warm_up.json").write_text(json.dumps(warm_up), encoding="utf8")
     kt.bridges.to_ctranslate2(translator, folder / "ctranslate2")
 
 

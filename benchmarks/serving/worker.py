@@ -1,9 +1,11 @@
 """An engine in a process of its own: `python -m benchmarks.serving.worker ENGINE FOLDER THREADS`.
 
-It says how long it took to load and to give its first two answers. Then it answers each line of JSON, `{"clients": ...,
-"seconds": ...}`, with the number of sentences translated for that many clients, and the seconds that each of them waited.
+It says how long it took to load, to give its first two answers, to warm up, and to give an answer then. Then it answers each
+line of JSON, `{"clients": ..., "seconds": ...}`, with the number of sentences translated for that many clients, and the seconds
+that each of them waited.
 """
 
+import itertools
 import json
 import sys
 import threading
@@ -23,14 +25,19 @@ def main():
     answers = take_over_standard_output()
     engine, folder, threads = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     sentences = json.loads((folder / "sentences.json").read_text(encoding="utf8"))
-    started = time.perf_counter()
-    translate = ENGINES[engine](folder, threads)
-    loaded = time.perf_counter()
-    translate(sentences[:1])
-    answered = time.perf_counter()
-    translate(sentences[:1])
-    times = {"load": loaded - started, "first_answer": answered - loaded, "second_answer": time.perf_counter() - answered}
-    answer(answers, times)
+    clock = [time.perf_counter()]
+    translate, warm_up = ENGINES[engine](folder, threads)
+    clock.append(time.perf_counter())
+    for work in (
+        lambda: translate(sentences[:1]),
+        lambda: translate(sentences[:1]),
+        warm_up,
+        lambda: translate(sentences[1:2]),
+    ):
+        work()
+        clock.append(time.perf_counter())
+    names = ("load", "first_answer", "second_answer", "warm_up", "warm_answer")
+    answer(answers, {name: end - start for name, (start, end) in zip(names, itertools.pairwise(clock), strict=True)})
     batcher = Batcher(translate, threads, MAX_BATCH_SIZE)
     for line in sys.stdin:
         question = json.loads(line)

@@ -145,11 +145,13 @@ def write_version(
 
     from keras_transformer.serving.graph_checks import check_graph, read_graph
     from keras_transformer.serving.signatures import ServedTranslator
+    from keras_transformer.serving.slimming import slim_saved_model
     from keras_transformer.serving.warm_up import write_warm_up
 
     served = ServedTranslator(translator, limits, device)
     tf.saved_model.save(served, str(folder), signatures=served.signatures())
     check_graph(read_graph(folder))
+    slim_saved_model(folder)
     options = {"beam_size": limits.beam_size, "length_penalty": float(translator.options.length_penalty), "max_length": 0}
     write_warm_up(folder, name, batch_sizes, samples[0].split(), options)
     info = {**export_info(translator, limits, batch_sizes), "device": device}

@@ -1,0 +1,65 @@
+"""Smaller graphs that compute the same."""
+
+import keras
+import pytest
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("exports are made on TensorFlow", allow_module_level=True)
+
+import tensorflow as tf
+
+from keras_transformer.serving.graph_checks import all_nodes, read_graph
+from keras_transformer.serving.slimming import slim_saved_model
+
+
+class Module(tf.Module):
+    """Sums that are computed twice, a variable that changes in between, a loop, and buffers that are written to."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = tf.Variable(0.0)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 3], tf.float32)])
+    def run(self, x):
+        before = self.count.read_value()
+        self.count.assign_add(1.0)
+        after = self.count.read_value()
+        twice = tf.reduce_sum(x) * 2.0 + tf.reduce_sum(x) * 2.0
+        buffers = [tf.raw_ops.Empty(shape=[2, 3], dtype=tf.float32, init=True) for _ in range(2)]
+        first = tf.raw_ops.InplaceUpdate(x=buffers[0], i=[0], v=tf.ones((1, 3)))
+        second = tf.raw_ops.InplaceUpdate(x=buffers[1], i=[1], v=tf.ones((1, 3)))
+
+        def body(step, y):
+            return step + 1, y + tf.cast(tf.shape(x)[0], tf.float32) * tf.cast(tf.shape(x)[0], tf.float32)
+
+        _, looped = tf.while_loop(lambda step, y: step < 3, body, (0, tf.reduce_max(x)))
+        return {"before": before, "after": after, "twice": twice, "looped": looped, "first": first, "second": second}
+
+
+def operations(folder) -> list[str]:
+    return [node.op for node in all_nodes(read_graph(folder))]
+
+
+def test_equal_nodes_become_one_and_results_stay(tmp_path):
+    module, x = Module(), tf.constant([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    tf.saved_model.save(module, str(tmp_path), signatures=module.run)
+    before = operations(tmp_path)
+    slim_saved_model(tmp_path)
+    after = operations(tmp_path)
+    assert after.count("Sum") == 1 < before.count("Sum")
+    assert len(after) < len(before)
+    for kept in ("Empty", "InplaceUpdate", "ReadVariableOp", "AssignAddVariableOp"):
+        assert after.count(kept) == before.count(kept)
+    found = tf.saved_model.load(str(tmp_path)).signatures["serving_default"](x)
+    assert {name: found[name].numpy() for name in ("before", "after", "twice", "looped")} == {
+        "before": 0.0,
+        "after": 1.0,
+        "twice": 84.0,
+        "looped": 18.0,
+    }
+    assert found["first"].numpy().tolist() == [[1.0] * 3, [0.0] * 3]
+    assert found["second"].numpy().tolist() == [[0.0] * 3, [1.0] * 3]
+    assert operations(tmp_path) == after
+    slim_saved_model(tmp_path)
+    assert operations(tmp_path) == after, "There was more to merge"
+    tf.saved_model.experimental.read_fingerprint(str(tmp_path))
