@@ -153,7 +153,7 @@ class BeamSearch:
         elif self.options.stopping == "heuristic":
             done = ops.logical_and(last > IMPOSSIBLE / 2, last >= best_alive / self.penalty_of(length))
         else:
-            wanted = scores[:, self.options.num_hypotheses - 1 :][:, :1]
+            wanted = self.last_wanted(scores)
             done = ops.logical_and(wanted > IMPOSSIBLE / 2, wanted >= best_alive / self.kindest_penalty(length))
         return ops.logical_or(done[:, 0], ops.greater(length, self.limits.max_lengths))
 
@@ -181,6 +181,10 @@ class BeamSearch:
     def last_of_beam(self, scores):
         """Returns the last score of those `(B, K)` that are kept, `(B, 1)`."""
         return scores[:, -1:]
+
+    def last_wanted(self, scores):
+        """Returns the last score of those `(B, K)` that are asked for, `(B, 1)`."""
+        return scores[:, self.options.num_hypotheses - 1 :][:, :1]
 
     def result(self, state: dict) -> dict:
         """Returns the best hypotheses: `tokens`, `token_log_probs` `(B, n, L)`, `scores`, `log_probs`, `lengths` `(B, n)`."""

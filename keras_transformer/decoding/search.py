@@ -27,7 +27,8 @@ class Search:
     Inputs are a dictionary of tensors: `source_ids` `(B, S)`, padded with the model's `pad_id`; `max_lengths` `(B,)`, the most
     tokens of each translation without its end; and where they are wanted, `prefix_ids` `(B, P)` and `prefix_lengths` `(B,)`,
     with which each translation begins; `chances` `(B, steps)`, numbers from 0 to 1 that decide what is drawn; `beam_sizes` and
-    `length_penalties` `(B,)`, with which each sentence has a search of its own, of at most `options.beam_size` hypotheses.
+    `length_penalties` `(B,)`, with which each sentence has a search of its own, of at most `options.beam_size` hypotheses, and
+    with these, `num_wanted` `(B,)`, how many of `options.num_hypotheses` it is searched for.
 
     A result is a dictionary of `tokens` and `token_log_probs` `(B, n, L)`, `scores`, `log_probs` and `lengths` `(B, n)`.
     Lengths count the end, and what stands beyond them means nothing. A hypothesis that was not found has length 0.
@@ -49,7 +50,8 @@ class Search:
         if self.decoder.beam_size == 1 and "beam_sizes" not in inputs:
             return TokenByToken(self.decoder, self.options, limits, *ids, inputs.get("chances"))
         if "beam_sizes" in inputs:
-            return MixedBeamSearch(self.decoder, self.options, limits, *ids, inputs["beam_sizes"], inputs["length_penalties"])
+            own = inputs["beam_sizes"], inputs["length_penalties"], inputs.get("num_wanted")
+            return MixedBeamSearch(self.decoder, self.options, limits, *ids, *own)
         return BeamSearch(self.decoder, self.options, limits, *ids)
 
     def capacities(self, max_lengths):

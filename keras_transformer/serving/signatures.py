@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf  # noqa: TID251
 
 from keras_transformer.attention.capture import watch
-from keras_transformer.decoding import Search, SearchOptions
+from keras_transformer.decoding import Search
 from keras_transformer.decoding.limits import IMPOSSIBLE
 from keras_transformer.decoding.scoring import log_probabilities
 from keras_transformer.layers.spaced_kernel import SpacedKernel, spaced_kernels, use_spaced_kernels
@@ -54,10 +54,8 @@ class ServedTranslator(tf.Module):
         self.config = translator.model.config
         kernels = spaced_variables(translator.model) if device == "cpu" else {}
         self.with_kernels = functools.partial(use_spaced_kernels, kernels)
-        # One graph for all signatures that search in the same way: a server reads and optimizes the whole of them.
-        self.search_with = functools.lru_cache(
-            lambda options: tf.function(Search(translator.model, options).graph_run, autograph=False)
-        )
+        self.beam_size = min(translator.options.beam_size, limits.beam_size)
+        self.search_with = functools.lru_cache(self.make_search)
         # What the SavedModel stores: known when the signatures are.
         self.weights = []
 
@@ -90,12 +88,12 @@ class ServedTranslator(tf.Module):
     def translate(self, text) -> dict:
         """Translates with the translator's own options: `(B,)` -> `translation`, `score`, `truncated` `(B,)`."""
         source = self.encode_sources(text)
-        return self.best(source, self.search(source, self.options(num_hypotheses=1)))
+        return self.best(source, self.search(source, self.beam_size))
 
     def translate_with_options(self, text, beam_size, length_penalty, max_length) -> dict:
         """Translates each text with options of its own, all `(B,)`; values below their range stand for the defaults."""
         source, options = self.encode_sources(text), self.translator.options
-        beam_size = tf.where(beam_size < 1, min(options.beam_size, self.limits.beam_size), beam_size)
+        beam_size = tf.where(beam_size < 1, self.beam_size, beam_size)
         is_given = length_penalty >= 0.0  # A value that is not a number is not.
         length_penalty = tf.where(is_given, length_penalty, options.length_penalty)
         default_lengths = self.max_lengths(source["lengths"])
@@ -106,14 +104,12 @@ class ServedTranslator(tf.Module):
             "length_penalties": tf.minimum(length_penalty, max(LARGEST_PENALTY, options.length_penalty)),
             "max_lengths": tf.minimum(max_length, self.limits.target_tokens),
         }
-        wide = self.options(beam_size=self.limits.beam_size, num_hypotheses=1)
-        return self.best(source, self.search(source, wide, **inputs))
+        return self.best(source, self.search(source, self.limits.beam_size, **inputs))
 
     def nbest(self, text) -> dict:
         """Finds several translations: `(B,)` -> `translations`, `scores` `(B, n)`, best first, empty where there are fewer."""
         source, count = self.encode_sources(text), self.limits.num_hypotheses
-        options = self.translator.options
-        found = self.search(source, self.options(beam_size=max(options.beam_size, count), num_hypotheses=count))
+        found = self.search(source, max(self.translator.options.beam_size, count), count)
         texts = self.decode(found["tokens"], found["lengths"])
         scores = tf.where(source["is_blank"][:, None], 0.0, finite(found["scores"]))
         return {"translations": tf.where(source["is_blank"][:, None], "", texts), "scores": scores}
@@ -135,7 +131,7 @@ class ServedTranslator(tf.Module):
             `(B, T, S)`, whose rows sum to 1; padded with empty tokens and zeros.
         """
         source = self.encode_sources(text)
-        found = self.search(source, self.options(num_hypotheses=1))
+        found = self.search(source, self.beam_size)
         lengths = tf.where(source["is_blank"], np.int64(0), found["lengths"][:, 0] - 1)  # Without the end.
         longest = tf.reduce_max(tf.concat([lengths, [0]], axis=0))
         labels = self.with_ends(tf.cast(found["tokens"][:, 0, :longest], tf.int32), lengths)
@@ -175,10 +171,11 @@ class ServedTranslator(tf.Module):
         seen = tf.where(labels == self.config.end_id, self.config.pad_id, labels)[:, :-1]
         return tf.concat([starts, seen], axis=1)
 
-    def options(self, **changes) -> SearchOptions:
-        """Returns the translator's options for a search whose limits come with each text."""
-        sizes = {"beam_size": min(self.translator.options.beam_size, self.limits.beam_size)}
-        return self.translator.options.override(**{**sizes, "max_length": None, "extra_length": 0, **changes})
+    def make_search(self, beam_size: int, num_hypotheses: int):
+        """Makes the graph of a search whose limits come with each text."""
+        sizes = {"beam_size": beam_size, "num_hypotheses": num_hypotheses}
+        options = self.translator.options.override(**sizes, max_length=None, extra_length=0)
+        return tf.function(Search(self.translator.model, options).graph_run, autograph=False)
 
     def max_lengths(self, source_lengths):
         """Returns the most tokens of each translation, `(B,)`, as the translator would."""
@@ -192,10 +189,24 @@ class ServedTranslator(tf.Module):
         """Returns the most tokens of a given target: those that have positions."""
         return self.config.max_length - 1 if self.config.positions == "learned" else self.limits.target_tokens
 
-    def search(self, source: dict, options: SearchOptions, **inputs) -> dict:
-        """Searches for translations of encoded sources."""
+    def search(self, source: dict, beam_size: int, num_hypotheses: int = 1, **inputs) -> dict:
+        """Searches for translations of encoded sources.
+
+        A server reads and optimizes all graphs. So there is one for all signatures that may search as widely as a request may
+        ask for; how widely each text is searched for, and how many translations it has to find, are inputs of it.
+        """
         inputs = {"source_ids": source["ids"], "max_lengths": self.max_lengths(source["lengths"]), **inputs}
-        return self.search_with(options)(inputs)
+        most = num_hypotheses
+        if beam_size == self.limits.beam_size:
+            most, size = min(self.limits.num_hypotheses, beam_size), tf.shape(source["lengths"])
+            usual = {
+                "beam_sizes": tf.fill(size, np.int64(beam_size)),
+                "length_penalties": tf.fill(size, np.float32(self.translator.options.length_penalty)),
+                "num_wanted": tf.fill(size, np.int64(num_hypotheses)),
+            }
+            inputs = {**usual, **inputs}
+        found = self.search_with(beam_size, most)(inputs)
+        return {name: values[:, :num_hypotheses] for name, values in found.items()}
 
     def best(self, source: dict, found: dict) -> dict:
         """Returns the first hypothesis of each text."""
