@@ -48,5 +48,6 @@ def ctranslate2(folder: Path, threads: int) -> Engine:
     return translate, lambda: None
 
 
+LIBRARIES = {"ours": "keras_transformer.serving.runtime", "ctranslate2": "ctranslate2"}
 ENGINES = {"ours": ours, "ctranslate2": ctranslate2}
 TITLES = {"ours": "SavedModel, TensorFlow's C runtime", "ctranslate2": "CTranslate2, float32"}

@@ -5,6 +5,7 @@ line of JSON, `{"clients": ..., "seconds": ...}`, with the number of sentences t
 that each of them waited.
 """
 
+import importlib
 import itertools
 import json
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.memory import peak_gib
 from benchmarks.serving.batcher import Batcher
-from benchmarks.serving.engines import ENGINES
+from benchmarks.serving.engines import ENGINES, LIBRARIES
 from benchmarks.worker import answer, take_over_standard_output
 
 MAX_BATCH_SIZE = 32
@@ -25,6 +26,7 @@ def main():
     answers = take_over_standard_output()
     engine, folder, threads = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     sentences = json.loads((folder / "sentences.json").read_text(encoding="utf8"))
+    importlib.import_module(LIBRARIES[engine])
     clock = [time.perf_counter()]
     translate, warm_up = ENGINES[engine](folder, threads)
     clock.append(time.perf_counter())

@@ -13,9 +13,7 @@ from tests.decoding.test_beam import assert_same
 MOST = 4
 
 
-@pytest.mark.proof(
-    "In a batch of sentences with different beams, penalties and limits, each gets what its own search finds"
-)
+@pytest.mark.proof("In a batch of sentences with different beams, penalties and limits, each gets what its own search finds")
 def test_each_sentence_has_its_own_search(size, seen):
     model, count, events = make_model(), size(6, full=60), {}
     search = compile_search(model, SearchOptions(beam_size=MOST, num_hypotheses=MOST))
