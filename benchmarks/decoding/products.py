@@ -12,18 +12,20 @@ from benchmarks.decoding.weights import make_weights
 from benchmarks.shapes import Shape
 
 TRIALS = 3
+OF_SOURCES = ("encoder_block", "cross_attention/key", "cross_attention/value")  # Needed once a sentence.
 
 
 class Products:
-    """Multiplies random rows, as many as a decoder has, by all kernels of the shape."""
+    """Multiplies rows, as many as a decoder has, by all kernels of the shape."""
 
     def __init__(self, shape: Shape):
-        self.width, self.threads = shape.model_dim, torch.get_num_threads()
-        kernels = {path: torch.from_numpy(value) for path, value in make_weights(shape).items() if path.endswith("kernel")}
-        is_source = {path: path.startswith("encoder") or "cross_attention/key" in path for path in kernels}
-        is_source |= {path: True for path in kernels if "cross_attention/value" in path}  # Projected once.
-        self.source_kernels = [kernel.T.contiguous() for path, kernel in kernels.items() if is_source[path]]
-        self.step_kernels = [kernel.T.contiguous() for path, kernel in kernels.items() if not is_source[path]]
+        self.threads = torch.get_num_threads()
+        self.source_kernels, self.step_kernels = [], []
+        for path, kernel in make_weights(shape).items():
+            if path.endswith("kernel"):
+                is_once = any(part in path for part in OF_SOURCES)
+                kernels = self.source_kernels if is_once else self.step_kernels
+                kernels.append(torch.from_numpy(kernel).T.contiguous())
 
     def prepare(self, job: Job) -> Callable[[], list]:
         """Returns a function that computes the products of a job: all threads on one, or a thread for each part of it."""
