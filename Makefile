@@ -48,18 +48,7 @@ prove: $(VENV)/installed  ## Every proof at full size; writes docs/evidence.md
 	$(VENV)/bin/python -m tests.prove
 
 bench: $(BENCH_VENV)/installed  ## This package beside its peers; writes docs/benchmarks.md, and the speed of docs/bridges.md
-	$(BENCH_VENV)/bin/python -m benchmarks.train_step --write docs/benchmarks.md
-	$(BENCH_VENV)/bin/python -m benchmarks.fit --write docs/benchmarks.md
-	$(BENCH_VENV)/bin/python -m benchmarks.decode --write docs/benchmarks.md
-	$(BENCH_VENV)/bin/python -m benchmarks.decode_profile --write docs/benchmarks.md
-	$(BENCH_VENV)/bin/python -m benchmarks.kernel_layout --write docs/benchmarks.md
-	$(BENCH_VENV)/bin/python -m benchmarks.growth --write docs/benchmarks.md
-	$(BENCH_VENV)/bin/python -m benchmarks.marian_import --write docs/bridges.md
-	$(BENCH_VENV)/bin/python -m benchmarks.serve --write docs/benchmarks.md
-	$(BENCH_VENV)/bin/python -m benchmarks.scale --write docs/benchmarks.md
-	$(BENCH_VENV)/bin/python -m benchmarks.data --write docs/benchmarks.md
-	$(BENCH_VENV)/bin/python -m benchmarks.loss_memory --write docs/benchmarks.md
-	$(BENCH_VENV)/bin/python -m benchmarks.startup --write docs/benchmarks.md
+	$(BENCH_VENV)/bin/python -m benchmarks
 
 $(BENCH_VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(BENCH_VENV)

@@ -6,22 +6,19 @@ batching and the same number of threads, and take turns.
 
 import argparse
 import datetime
-import json
-import os
 import shlex
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from benchmarks.page import machine, version_of, write_section
-from benchmarks.serving.engines import TARGET_TOKENS, TITLES
+from benchmarks.serving.engines import TITLES
+from benchmarks.serving.process import Engine, prepare
 from benchmarks.shapes import SHAPES
-from benchmarks.worker_process import worker_environment
 
-NOTES = f"""\
-The base shape with random weights; sources of 10 to 40 tokens, translations of {TARGET_TOKENS} tokens with 4 beams. Text in,
+NOTES = """\
+The base shape with random weights; sources of 10 to 40 tokens, translations of 24 tokens with 4 beams. Text in,
 text out: CTranslate2 has SentencePiece before and behind it, the SavedModel has it inside. Our engine is what a server runs,
 TensorFlow's C runtime through ctypes; it is not TensorFlow Serving, and there is no network between. Clients ask for a sentence
 and wait for it; up to 32 sentences that wait are translated together, by as many batches at once as there are threads. Speed is
@@ -29,48 +26,6 @@ the best of the rounds; latencies are those of the same round. The export is one
 process that has its libraries. TensorFlow optimizes a graph with its first answer. A server answers the export's warm-up
 requests (all signatures, all batch sizes, several lengths) as part of loading; "warm" is the first answer after
 that, which is the first that a client of a server waits for."""
-
-
-class Engine:
-    """An engine in a subprocess that is idle unless asked."""
-
-    def __init__(self, name: str, folder: Path, threads: int):
-        self.name, self.rounds, self.peak_gib = name, {}, 0.0
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.serving.worker", name, str(folder), str(threads)],
-            env={**os.environ, **worker_environment(threads), "KERAS_BACKEND": "torch"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        self.start = self.read()
-
-    def read(self) -> dict:
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{self.name} stopped with {self.process.wait()}")
-        return json.loads(line)
-
-    def run_round(self, clients: int, seconds: float):
-        print(json.dumps({"clients": clients, "seconds": seconds}), file=self.process.stdin, flush=True)
-        found = self.read()
-        self.peak_gib = found["peak_gib"]
-        self.rounds.setdefault(clients, []).append(found["waits"])
-
-    def best(self, clients: int) -> dict:
-        """Returns sentences a second and latencies of the best round."""
-        best = max(self.rounds[clients], key=lambda one: len(one["each"]) / one["seconds"])
-        waits = sorted(best["each"])
-        return {
-            "sentences": len(waits) / best["seconds"],
-            "p50": statistics.median(waits),
-            "p95": waits[min(len(waits) - 1, int(0.95 * len(waits)))],
-        }
-
-    def stop(self):
-        self.process.stdin.close()
-        self.process.wait()
 
 
 def main():
@@ -85,15 +40,13 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
-        environment = {**os.environ, "KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3"}
-        command = [sys.executable, "-m", "benchmarks.serving.prepare", str(folder), options.shape]
-        subprocess.run(command, env=environment, check=True)
+        prepare(folder, options.shape)
         engines = [Engine(name, folder, options.threads) for name in TITLES]
         try:
             for clients in options.clients:
                 for _ in range(options.rounds):
                     for engine in engines:
-                        engine.run_round(clients, options.seconds)
+                        engine.ask(clients=clients, seconds=options.seconds)
         finally:
             for engine in engines:
                 engine.stop()
@@ -110,6 +63,18 @@ def size_of(folder: Path) -> float:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 2**20
 
 
+def best_round(engine: Engine, clients: int) -> dict:
+    """Returns sentences a second and latencies of the best round with so many clients."""
+    rounds = [one["waits"] for one in engine.answers_to(clients=clients)]
+    best = max(rounds, key=lambda one: len(one["each"]) / one["seconds"])
+    waits = sorted(best["each"])
+    return {
+        "sentences": len(waits) / best["seconds"],
+        "p50": statistics.median(waits),
+        "p95": waits[min(len(waits) - 1, int(0.95 * len(waits)))],
+    }
+
+
 def tables(engines: list[Engine], clients: list[int], sizes: dict[str, float]) -> str:
     """Makes two Markdown tables: under load, and at rest."""
     peer = next(engine for engine in engines if engine.name == "ctranslate2")
@@ -119,8 +84,8 @@ def tables(engines: list[Engine], clients: list[int], sizes: dict[str, float]) -
     ]
     for count in clients:
         for engine in engines:
-            best = engine.best(count)
-            ratio = best["sentences"] / peer.best(count)["sentences"]
+            best = best_round(engine, count)
+            ratio = best["sentences"] / best_round(peer, count)["sentences"]
             figures = (best["sentences"], ratio, best["p50"], best["p95"])
             lines.append(" | ".join([f"| {count}", TITLES[engine.name], *(f"{figure:.2f}" for figure in figures)]) + " |")
     lines += [

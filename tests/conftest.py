@@ -61,6 +61,7 @@ SAME_ON_EVERY_BACKEND = (
     "tests/training/test_run_folder.py",
     "tests/training/test_run_log.py",
     "tests/training/test_scores.py",
+    "tests/training/test_start_from.py",
     "tests/visualization/",
 )
 

@@ -1,5 +1,7 @@
 """From a recipe to what it speaks of: model, optimizer, datasets, options of the search."""
 
+from pathlib import Path
+
 import keras
 import numpy as np
 
@@ -11,8 +13,10 @@ from training.device_batches import divided
 from training.devices import Devices
 from training.recipe import Recipe
 from training.scores import comparison
+from training.translators import find_translator
 
 VALIDATION_SHAPES = 4
+MAY_DIFFER = ("dropout", "attention_dropout", "activation_dropout")
 Schedule = keras.optimizers.schedules.LearningRateSchedule
 
 
@@ -58,10 +62,28 @@ def config_for(recipe: Recipe, tokenizer) -> kt.TransformerConfig:
 
 
 def make_model(recipe: Recipe, tokenizer) -> kt.Transformer:
-    """Makes the recipe's model with fresh weights, which the seed decides."""
+    """Makes the recipe's model, with the weights it starts from, or with fresh ones, which the seed decides."""
     config = config_for(recipe, tokenizer)
     keras.utils.set_random_seed(recipe.optimization.seed)
-    return kt.Transformer(config, dtype=recipe.optimization.dtype)
+    model = kt.Transformer(config, dtype=recipe.optimization.dtype)
+    if recipe.model.start_from is not None:
+        start = find_translator(recipe.model.start_from).model
+        with_table("model", check_shape, start.config, config, recipe.model.start_from)
+        model.set_weights(start.get_weights())
+    return model
+
+
+def check_shape(start: kt.TransformerConfig, wanted: kt.TransformerConfig, name: Path):
+    """Raises a `ValueError` if a model computes something else than the one that is to start from its weights."""
+    start, wanted = start.to_dict(), wanted.to_dict()
+    others = [one for one in wanted if start[one] != wanted[one] and one not in MAY_DIFFER]
+    if others:
+        raise ValueError(
+            f"The model in {name} has another shape than the recipe describes. Set in the recipe "
+            + ", ".join(f"{one} = {start[one]!r}" for one in others)
+            + ". Received: "
+            + ", ".join(f"{one}={wanted[one]!r}" for one in others)
+        )
 
 
 def make_schedule(recipe: Recipe, model_dim: int) -> Schedule:

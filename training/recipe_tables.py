@@ -123,10 +123,13 @@ class ModelTable:
 
     Args:
         preset: A named shape.
+        start_from: The folder of a finished run, or of a translator, whose weights and vocabulary training starts from. Its
+            model must have the shape that the recipe describes; dropout may differ.
         model_dim, ...: Fields of `keras_transformer.TransformerConfig`; what is not said is as in the preset.
     """
 
     preset: str = key(one_of("tiny", "small", "base", "big"), "base")
+    start_from: Path | None = field(default=None, metadata={"read": or_none(path)})
     model_dim: int | None = key(integer)
     feed_forward_dim: int | tuple[int, int] | None = key(integers)
     num_heads: int | tuple[int, int] | None = key(integers)
@@ -147,7 +150,7 @@ class ModelTable:
 
     def overrides(self) -> dict[str, Any]:
         """Returns what the recipe says beyond the preset."""
-        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "preset"}
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("preset", "start_from")}
         return {name: value for name, value in values.items() if value is not None}
 
 

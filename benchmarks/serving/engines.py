@@ -7,9 +7,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-TARGET_TOKENS = 24
-
-
 Engine = tuple[Callable[[list[str]], list[str]], Callable[[], None]]
 
 
@@ -37,12 +34,11 @@ def ctranslate2(folder: Path, threads: int) -> Engine:
 
     tokenizer = sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
     translator = ctranslate2.Translator(str(folder / "ctranslate2"), inter_threads=threads, intra_threads=1)
+    search = json.loads((folder / "search.json").read_text(encoding="utf8"))
 
     def translate(texts: list[str]) -> list[str]:
         sources = tokenizer.encode(texts, out_type=str)
-        found = translator.translate_batch(
-            sources, beam_size=4, length_penalty=0.6, max_decoding_length=TARGET_TOKENS, min_decoding_length=TARGET_TOKENS
-        )
+        found = translator.translate_batch(sources, **search)
         return tokenizer.decode([result.hypotheses[0] for result in found])
 
     return translate, lambda: None

@@ -1,4 +1,4 @@
-"""Writes what the engines serve: `python -m benchmarks.serving.prepare FOLDER SHAPE`, on TensorFlow."""
+"""Writes what the engines serve, on TensorFlow: `python -m benchmarks.serving.prepare FOLDER SHAPE`, or `FOLDER RUN TEXT`."""
 
 import json
 import sys
@@ -10,36 +10,52 @@ import numpy as np
 import keras_transformer as kt
 from benchmarks.data import generate
 from benchmarks.our_config import config_of
-from benchmarks.serving.engines import TARGET_TOKENS
 from benchmarks.shapes import SHAPES
 from keras_transformer.serving.server_files import BATCH_SIZES
 from keras_transformer.serving.warm_up import requests
+from training.translators import find_translator
 
 NUM_SENTENCES = 256
 NUM_LINES = 20_000
+TARGET_TOKENS = 24
 
 
-def main(folder: Path, shape_name: str):
-    """Writes a model of random weights as an export and for CTranslate2, a tokenizer, and sentences."""
-    shape = SHAPES[shape_name]
+def main(folder: Path, name: str, text: str | None = None):
+    """Writes a model as an export and for CTranslate2, its tokenizer, and sentences.
+
+    Args:
+        folder: Where everything goes.
+        name: A shape, whose weights are random, or the folder of a run.
+        text: Sentences for the model of a run, one a line.
+    """
+    if text is None:
+        translator, lines = random_translator(folder, name)
+        lengths = {"min_decoding_length": TARGET_TOKENS, "max_decoding_length": TARGET_TOKENS}
+        sentences = chosen(translator.tokenizer.source, lines)
+    else:
+        translator = find_translator(name)
+        lengths = {"max_decoding_length": translator.model.config.max_length}
+        sentences = Path(text).read_text(encoding="utf8").splitlines()
+    options = translator.options
+    search = {"beam_size": options.beam_size, "length_penalty": options.length_penalty}
+    write_json(folder / "search.json", {**search, **lengths})
+    write_json(folder / "sentences.json", sentences)
+    kt.export_saved_model(translator, folder / "export", device="cpu", samples=sentences[:2])
+    warm_up = list(requests(BATCH_SIZES, sentences[0].split(), {**search, "max_length": 0}))  # Those that are in the export.
+    write_json(folder / "warm_up.json", warm_up)
+    kt.bridges.to_ctranslate2(translator, folder / "ctranslate2")
+    translator.tokenizer.source.save(folder / "tokenizer.model")
+
+
+def random_translator(folder: Path, shape: str) -> tuple[kt.Translator, list[str]]:
+    """Makes a model of random weights, all of whose translations have as many tokens, and sentences to choose from."""
     generate(folder, NUM_LINES, num_tokenizer_lines=NUM_LINES)
     tokenizer = kt.Tokenizer.load(folder / "tokenizer")
-    tokenizer.save(folder / "tokenizer.model")
     keras.utils.set_random_seed(0)
-    config = config_of(
-        shape,
-        vocabulary_size=tokenizer.vocabulary_size,
-    )
-    # Every translation has as many tokens: random weights know no end.
+    config = config_of(SHAPES[shape], vocabulary_size=tokenizer.vocabulary_size)
     options = kt.SearchOptions(min_length=TARGET_TOKENS - 1, max_length=TARGET_TOKENS - 1)
-    translator = kt.Translator(kt.Transformer(config), tokenizer, options)
-    sentences = chosen(tokenizer, (folder / "source").read_text(encoding="utf8").splitlines())
-    (folder / "sentences.json").write_text(json.dumps(sentences), encoding="utf8")
-    kt.export_saved_model(translator, folder / "export", device="cpu", samples=sentences[:2])
-    options = {"beam_size": translator.options.beam_size, "length_penalty": translator.options.length_penalty, "max_length": 0}
-    warm_up = list(requests(BATCH_SIZES, sentences[0].split(), options))  # Those that are in the export.
-    (folder / "warm_up.json").write_text(json.dumps(warm_up), encoding="utf8")
-    kt.bridges.to_ctranslate2(translator, folder / "ctranslate2")
+    lines = (folder / "source").read_text(encoding="utf8").splitlines()
+    return kt.Translator(kt.Transformer(config), tokenizer, options), lines
 
 
 def chosen(tokenizer: kt.Tokenizer, lines: list[str]) -> list[str]:
@@ -48,5 +64,10 @@ def chosen(tokenizer: kt.Tokenizer, lines: list[str]) -> list[str]:
     return [lines[number] for number in np.flatnonzero((lengths >= 10) & (lengths <= 40))[:NUM_SENTENCES]]
 
 
+def write_json(file: Path, value):
+    """Writes a file for the engines."""
+    file.write_text(json.dumps(value), encoding="utf8")
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -1,8 +1,9 @@
 """An engine in a process of its own: `python -m benchmarks.serving.worker ENGINE FOLDER THREADS`.
 
 It says how long it took to load, to give its first two answers, to warm up, and to give an answer then. Then it answers each
-line of JSON, `{"clients": ..., "seconds": ...}`, with the number of sentences translated for that many clients, and the seconds
-that each of them waited.
+line of JSON. `{"clients": ..., "seconds": ...}` asks for the number of sentences translated for that many clients, and the
+seconds that each of them waited; `{"batch": ...}` for the translations of all sentences, so many in a request, as many requests
+at once as there are threads.
 """
 
 import importlib
@@ -11,6 +12,8 @@ import json
 import sys
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.memory import peak_gib
@@ -43,9 +46,20 @@ def main():
     batcher = Batcher(translate, threads, MAX_BATCH_SIZE)
     for line in sys.stdin:
         question = json.loads(line)
-        waits = ask_for(question["seconds"], question["clients"], batcher, sentences)
-        answer(answers, {"waits": waits, "peak_gib": peak_gib()})
+        if "batch" in question:
+            found = translate_all(sentences, question["batch"], translate, threads)
+        else:
+            found = {"waits": ask_for(question["seconds"], question["clients"], batcher, sentences)}
+        answer(answers, {**found, "peak_gib": peak_gib()})
     batcher.close()
+
+
+def translate_all(sentences: list[str], batch: int, translate: Callable, threads: int) -> dict:
+    """Translates all sentences in requests of some, and returns the translations, and how long they took."""
+    started = time.perf_counter()
+    with ThreadPoolExecutor(threads) as pool:
+        found = list(pool.map(translate, (sentences[first : first + batch] for first in range(0, len(sentences), batch))))
+    return {"seconds": time.perf_counter() - started, "translations": list(itertools.chain.from_iterable(found))}
 
 
 def ask_for(seconds: float, clients: int, batcher: Batcher, sentences: list[str]) -> dict:

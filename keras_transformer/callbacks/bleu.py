@@ -141,7 +141,8 @@ def make_metrics(lowercase: bool, tokenize: str):
     """Makes sacrebleu's BLEU and chrF."""
     import sacrebleu
 
-    return sacrebleu.BLEU(lowercase=lowercase, tokenize=tokenize), sacrebleu.CHRF(lowercase=lowercase)
+    is_tokenized = tokenize == "none"  # Whoever says so need not be warned of it.
+    return sacrebleu.BLEU(lowercase=lowercase, tokenize=tokenize, force=is_tokenized), sacrebleu.CHRF(lowercase=lowercase)
 
 
 def read_texts(texts: Texts) -> list[str]:

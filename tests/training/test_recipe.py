@@ -197,7 +197,7 @@ class TestWriting:
 def test_every_field_of_the_config_can_be_said():
     set_by_the_tokenizer = {"source_vocabulary_size", "target_vocabulary_size", "pad_id", "start_id", "end_id", "unknown_id"}
     fields = {field.name for field in dataclasses.fields(kt.TransformerConfig)} - set_by_the_tokenizer
-    assert {field.name for field in dataclasses.fields(ModelTable)} == fields | {"preset"}
+    assert {field.name for field in dataclasses.fields(ModelTable)} == fields | {"preset", "start_from"}
 
 
 @pytest.mark.parametrize(("wanted", "batch", "count"), [("none", 4096, 1), (4096, 4096, 1), (4097, 4096, 2), (25_000, 6250, 4)])
