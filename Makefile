@@ -48,7 +48,7 @@ prove: $(VENV)/installed  ## Every proof at full size; writes docs/evidence.md
 	$(VENV)/bin/python -m tests.prove
 
 bench: $(BENCH_VENV)/installed  ## This package beside its peers; writes docs/benchmarks.md, and the speed of docs/bridges.md
-	$(BENCH_VENV)/bin/python -m benchmarks
+	$(BENCH_VENV)/bin/python -m benchmarks.all
 
 $(BENCH_VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(BENCH_VENV)

@@ -18,7 +18,7 @@ from benchmarks.serving.process import Engine, prepare
 NOTES = """\
 All sentences of a test set in requests of 1, 8 or 32, in the order of the file, two requests at once. Text in, text out, as in
 "Serving": our export for CPUs in TensorFlow's C runtime, CTranslate2 between SentencePiece's tokenizer and detokenizer. Both
-search with the beams and the exponent of the recipe, ours with the paper's length penalty, CTranslate2 with its own, n^a. Speed
+search with the beams and the exponent of the recipe, CTranslate2 with its own length penalty, n^a. Speed
 is the best of the rounds. BLEU is sacrebleu's, cased and detokenized; "same" is the share of translations that both engines
 agree on, letter for letter."""
 

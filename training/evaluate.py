@@ -82,10 +82,10 @@ def own_scores(options: argparse.Namespace, translator, table, search: dict) -> 
     from training.corpora import find_splits
     from training.evaluation_log import log_evaluation
     from training.recipe import read_recipe
-    from training.run_folder import RunFolder
     from training.scores import split_scores
+    from training.translators import run_of
 
-    folder = RunFolder(options.run)
+    folder = run_of(options.run)
     folder.check_has(folder.recipe)
     splits = find_splits(read_recipe(folder.recipe).data)
     found = {}
@@ -94,7 +94,7 @@ def own_scores(options: argparse.Namespace, translator, table, search: dict) -> 
         translations = translator.translate(pairs.source, **search)
         found[name] = split_scores(splits, name, translations, table)
         references = [[target] for target in pairs.target]
-        log_evaluation(folder.directory, name, pairs.source, references, search_of(translator, search), found[name])
+        log_evaluation(options.run, name, pairs.source, references, search_of(translator, search), found[name])
     return found
 
 

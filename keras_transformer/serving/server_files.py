@@ -33,7 +33,7 @@ prometheus_config {
 """
 
 MODELS = Template("""\
-# The newest version serves, and `stable` is another name for version $version.
+# The newest version serves, and `stable` is another name for version $version. A server reads this when it starts.
 model_config_list {
   config {
     name: "$name"

@@ -14,10 +14,13 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+
+from keras_transformer.text.files import write_bytes
 
 UNFINISHED = ".unfinished-"
 REMOVED = ".removed-"
@@ -121,6 +124,7 @@ def roll_back(folder: str | os.PathLike) -> tuple[int, int]:
             raise ValueError(f"There is nothing to go back to in {folder}. Received: versions {versions}")
         os.rename(folder / str(versions[-1]), folder / f"{ROLLED_BACK}{versions[-1]}")
         sync_entry(folder)
+        label_newest(folder)
     return versions[-1], versions[-2]
 
 
@@ -137,6 +141,16 @@ def restore(folder: str | os.PathLike, version: int):
             raise ValueError(f"Version {version} was not rolled back. There are: {rolled_back_in(folder)}")
         os.rename(folder / f"{ROLLED_BACK}{version}", folder / str(version))
         sync_entry(folder)
+        label_newest(folder)
+
+
+def label_newest(folder: Path):
+    """Lets the label `stable` in `models.config`, if there is one, name the newest version."""
+    config = folder / "models.config"
+    if config.is_file():
+        newest = rf"\g<1>{versions_in(folder)[-1]}"
+        text = re.sub(r'(key: "stable" value: |name for version )\d+', newest, config.read_text(encoding="utf8"))
+        write_bytes(config, text.encode())
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchmarks import __main__ as everything
+from benchmarks import all as everything
 from benchmarks.serve import best_round
 from benchmarks.serve_trained import table
 from benchmarks.serving.process import Engine

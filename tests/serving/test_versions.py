@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from keras_transformer.serving.server_files import MODELS
 from keras_transformer.serving.versions import keep_newest, main, new_version, restore, roll_back, rolled_back_in, versions_in
 
 
@@ -37,6 +38,16 @@ def test_rolling_back_removes_nothing(tmp_path):
     assert versions_in(tmp_path) == [1, 2, 4]
     restore(tmp_path, 3)
     assert versions_in(tmp_path) == [1, 2, 3, 4] and rolled_back_in(tmp_path) == []
+
+
+def test_a_label_follows(tmp_path):
+    add(tmp_path, 3)
+    values = {"name": "en-de", "version": 3}
+    (tmp_path / "models.config").write_text(MODELS.substitute(values))
+    roll_back(tmp_path)
+    assert (tmp_path / "models.config").read_text() == MODELS.substitute({**values, "version": 2})
+    restore(tmp_path, 3)
+    assert (tmp_path / "models.config").read_text() == MODELS.substitute(values)
 
 
 def test_what_cannot_be_done(tmp_path):
@@ -74,6 +85,7 @@ def test_commands(tmp_path, capsys):
 WRITER = """
 import sys, time
 from pathlib import Path
+from keras_transformer.serving.server_files import MODELS
 from keras_transformer.serving.versions import new_version
 while True:
     with new_version(sys.argv[1]) as new:

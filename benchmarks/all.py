@@ -1,4 +1,4 @@
-"""Everything beside its peers, in one run of about half an hour: `python -m benchmarks`, or `make bench`.
+"""Everything beside its peers, in one run of about half an hour: `python -m benchmarks.all`, or `make bench`.
 
 Each benchmark rewrites its section of a page. Here they take turns that are shorter than when run alone; each section names the
 command that wrote it. A benchmark that fails leaves its section as it was, and the others go on.
@@ -53,9 +53,7 @@ def main(words: list[str] | None = None) -> int:
 
 def parse_arguments(words: list[str] | None) -> argparse.Namespace:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--only", nargs="+", choices=PLAN, default=list(PLAN), metavar="NAME", help=f"some of {', '.join(PLAN)}"
     )
