@@ -38,7 +38,14 @@ def write(tmp_path):
 
 class TestShippedRecipes:
     def test_there_are_those_of_the_documents(self):
-        assert {"pronouns", "multi30k-tiny", "multi30k-tiny-best", "multi30k-small", "wmt14-en-de-base", "wmt14-en-de-big"} <= set(RECIPES)
+        assert {
+            "pronouns",
+            "multi30k-tiny",
+            "multi30k-tiny-best",
+            "multi30k-small",
+            "wmt14-en-de-base",
+            "wmt14-en-de-big",
+        } <= set(RECIPES)
 
     @pytest.mark.parametrize("name", RECIPES)
     def test_is_valid_and_says_command_cost_and_result(self, name):
