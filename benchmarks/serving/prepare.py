@@ -1,5 +1,6 @@
-"""Writes what the engines serve, on TensorFlow: `python -m benchmarks.serving.prepare FOLDER SHAPE`, or `FOLDER RUN TEXT`."""
+"""Writes what engines serve: `python -m benchmarks.serving.prepare FOLDER SHAPE`, or FOLDER, RUN, TEXT, STOPPING; on TensorFlow."""
 
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -20,20 +21,22 @@ NUM_LINES = 20_000
 TARGET_TOKENS = 24
 
 
-def main(folder: Path, name: str, text: str | None = None):
+def main(folder: Path, name: str, text: str | None = None, stopping: str = "first"):
     """Writes a model as an export and for CTranslate2, its tokenizer, and sentences.
 
     Args:
         folder: Where everything goes.
         name: A shape, whose weights are random, or the folder of a run.
         text: Sentences for the model of a run, one a line.
+        stopping: When the model of a run stops its search; see `keras_transformer.SearchOptions`.
     """
     if text is None:
         translator, lines = random_translator(folder, name)
         lengths = {"min_decoding_length": TARGET_TOKENS, "max_decoding_length": TARGET_TOKENS}
         sentences = chosen(translator.tokenizer.source, lines)
     else:
-        translator = find_translator(name)
+        found = find_translator(name)
+        translator = kt.Translator(found.model, found.tokenizer, dataclasses.replace(found.options, stopping=stopping))
         lengths = {"max_decoding_length": translator.model.config.max_length}
         sentences = Path(text).read_text(encoding="utf8").splitlines()
     options = translator.options
