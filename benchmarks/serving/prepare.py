@@ -1,4 +1,4 @@
-"""Writes what engines serve: `python -m benchmarks.serving.prepare FOLDER SHAPE`, or FOLDER, RUN, TEXT, STOPPING; on TensorFlow."""
+"""Writes what engines serve: `python -m benchmarks.serving.prepare FOLDER SHAPE`, or FOLDER RUN TEXT STOPPING."""
 
 import dataclasses
 import json
