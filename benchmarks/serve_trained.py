@@ -15,15 +15,14 @@ from benchmarks.page import machine, version_of, write_section
 from benchmarks.serving.engines import TITLES
 from benchmarks.serving.process import Engine, prepare
 
-STOPPING = ("first", "heuristic", "bound")
+STOPPING = ("bound", "heuristic", "first")
 
 NOTES = """\
 All sentences of a test set in requests of 1, 8 or 32, in the order of the file, two requests at once. Text in, text out, as in
 "Serving": our export for CPUs in TensorFlow's C runtime, CTranslate2 between SentencePiece's tokenizer and detokenizer. Both
-search with the beams and the exponent of the recipe, and stop at as many ends as there are beams (`stopping="first"`; our own
-default goes on until no better translation is possible), CTranslate2 with its own length penalty, n^a. Speed
-is the best of the rounds. BLEU is sacrebleu's, cased and detokenized; "same" is the share of translations that both engines
-agree on, letter for letter."""
+search with the beams and the exponent of the recipe, CTranslate2 with its own length penalty, n^a, and its own rule when to
+stop. Ours stops when no better translation is possible (`--stopping bound`). Speed is the best of the rounds. BLEU is
+sacrebleu's, cased and detokenized; "same" is the share of translations that both engines agree on, letter for letter."""
 
 
 def main():
@@ -53,7 +52,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("run", metavar="RUN", help="folder of a finished run, or of a translator")
     parser.add_argument("--source", type=Path, required=True, metavar="FILE", help="sentences to translate, one a line")
     parser.add_argument("--reference", type=Path, metavar="FILE", help="their translations, to measure BLEU with")
-    parser.add_argument("--stopping", choices=STOPPING, default="first", help="when our search stops (first, as CTranslate2's)")
+    parser.add_argument("--stopping", choices=STOPPING, default="bound", help="when our search stops (bound)")
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 8, 32], help="how many sentences a request has")
     parser.add_argument("--rounds", type=int, default=3, help="how often each engine has a turn")
     parser.add_argument("--threads", type=int, default=2, help="threads of each engine, and requests at once")

@@ -21,7 +21,7 @@ NUM_LINES = 20_000
 TARGET_TOKENS = 24
 
 
-def main(folder: Path, name: str, text: str | None = None, stopping: str = "first"):
+def main(folder: Path, name: str, text: str | None = None, stopping: str = "bound"):
     """Writes a model as an export and for CTranslate2, its tokenizer, and sentences.
 
     Args:
