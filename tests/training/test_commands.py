@@ -170,6 +170,12 @@ class TestEvaluate:
         out = ask(evaluate.main, "run/translator", "--source", "test.digits", "--reference", "test.reversed", "--lowercase")
         assert "case:lc" in out
 
+    def test_a_translator_in_a_run_is_measured_as_the_run_is(self, folder, ask, tmp_path, complaint):
+        found = [ask(evaluate.main, name, "--sets", "validation") for name in ("run", "run/translator")]
+        assert found[0] == found[1]
+        shutil.copytree("run/translator", tmp_path / "alone" / "translator")
+        assert "There is no recipe.toml" in complaint(evaluate.main, str(tmp_path / "alone" / "translator"))
+
     @pytest.mark.parametrize(
         ("words", "message"),
         [
@@ -180,7 +186,6 @@ class TestEvaluate:
             (["run", "--output", "x"], "--output needs --source"),
             (["run", "--sets", "tests"], "has no set 'tests'. There are: test, validation"),
             (["run", "--sets", "test", "--source", "x", "--reference", "x"], "--source and --sets are two ways"),
-            (["run/translator"], "There is no recipe.toml"),
             (["run", "--tokenize", "words"], "`tokenize` must be one of"),
         ],
     )
