@@ -1,4 +1,4 @@
-"""Everything beside its peers, in one run of about half an hour: `python -m benchmarks.all`, or `make bench`.
+"""Everything beside its peers, in one run of less than an hour: `python -m benchmarks.all`, or `make bench`.
 
 Each benchmark rewrites its section of a page. Here they take turns that are shorter than when run alone; each section names the
 command that wrote it. A benchmark that fails leaves its section as it was, and the others go on.

@@ -1,8 +1,10 @@
 """A page of the documentation whose sections are written by commands, and where they were measured."""
 
+import datetime
 import importlib.metadata
 import os
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -22,6 +24,12 @@ def write_section(page: Path, name: str, section: str):
     after = rest.partition(end)[2] if found else "\n"
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(f"{before.rstrip()}\n\n{begin}\n\n{section}\n\n{end}{after}", encoding="utf8")
+
+
+def measured(command: str, packages: Sequence[str]) -> str:
+    """Returns the end of a section: when and where it was measured, with which packages, by which command."""
+    versions = ", ".join(f"{name} {version_of(name)}" for name in packages)
+    return f"Measured on {datetime.date.today()}, {machine()}, {versions}, with\n\n    {command}"
 
 
 def machine() -> str:

@@ -5,14 +5,13 @@ batching and the same number of threads, and take turns.
 """
 
 import argparse
-import datetime
 import shlex
 import statistics
 import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.page import machine, version_of, write_section
+from benchmarks.page import measured, write_section
 from benchmarks.serving.engines import TITLES
 from benchmarks.serving.process import Engine, prepare
 from benchmarks.shapes import SHAPES
@@ -55,7 +54,8 @@ def main():
     print(text)
     if options.write:
         command = shlex.join(["python", "-m", "benchmarks.serve", *sys.argv[1:]])
-        write_section(options.write, "serve", section(text, command))
+        end = measured(command, ["tensorflow", "ctranslate2"])
+        write_section(options.write, "serve", f"## Serving\n\n{NOTES}\n\n{text}\n\n{end}")
 
 
 def size_of(folder: Path) -> float:
@@ -97,20 +97,6 @@ def tables(engines: list[Engine], clients: list[int], sizes: dict[str, float]) -
         times = " | ".join(f"{seconds:.2f}" for seconds in engine.start.values())
         lines.append(f"| {TITLES[engine.name]} | {times} | {sizes[engine.name]:.0f} | {engine.peak_gib:.2f} |")
     return "\n".join(lines)
-
-
-def section(text: str, command: str) -> str:
-    """Returns the section of the page."""
-    versions = ", ".join(f"{name} {version_of(name)}" for name in ("tensorflow", "ctranslate2"))
-    return f"""## Serving
-
-{NOTES}
-
-{text}
-
-Measured on {datetime.date.today()}, {machine()}, {versions}, with
-
-    {command}"""
 
 
 if __name__ == "__main__":

@@ -5,13 +5,12 @@ requests, as many at once as there are threads, and take turns.
 """
 
 import argparse
-import datetime
 import shlex
 import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.page import machine, version_of, write_section
+from benchmarks.page import measured, write_section
 from benchmarks.serving.engines import TITLES
 from benchmarks.serving.process import Engine, prepare
 
@@ -43,7 +42,8 @@ def main():
     print(text)
     if options.write:
         command = shlex.join(["python", "-m", "benchmarks.serve_trained", *sys.argv[1:]])
-        write_section(options.write, "serve_trained", section(text, command))
+        end = measured(command, ["tensorflow", "ctranslate2", "sacrebleu"])
+        write_section(options.write, "serve_trained", f"## A trained model, served\n\n{NOTES}\n\n{text}\n\n{end}")
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -91,20 +91,6 @@ def bleu(translations: list[str], references: list[str]) -> str:
     from sacrebleu import corpus_bleu
 
     return f"{corpus_bleu(translations, [references]).score:.2f}"
-
-
-def section(text: str, command: str) -> str:
-    """Returns the section of the page."""
-    versions = ", ".join(f"{name} {version_of(name)}" for name in ("tensorflow", "ctranslate2", "sacrebleu"))
-    return f"""## A trained model, served
-
-{NOTES}
-
-{text}
-
-Measured on {datetime.date.today()}, {machine()}, {versions}, with
-
-    {command}"""
 
 
 if __name__ == "__main__":

@@ -85,7 +85,6 @@ def test_commands(tmp_path, capsys):
 WRITER = """
 import sys, time
 from pathlib import Path
-from keras_transformer.serving.server_files import MODELS
 from keras_transformer.serving.versions import new_version
 while True:
     with new_version(sys.argv[1]) as new:
