@@ -31,6 +31,18 @@ DTYPES = {
 NUMBERS = {name: number for number, name in DTYPES.items()}
 STRING_BYTES = 24  # What a string takes in a tensor, beside the text of a long one.
 OP_LIBRARIES = ("_sentencepiece_tokenizer",)
+# Fields of TensorFlow's RewriterConfig, with the values that `session.config` of an export has.
+REWRITING = {
+    1: 2,  # layout_optimizer: OFF
+    3: 2,  # constant_folding: OFF
+    4: 1,  # memory_optimization: NO_MEM_OPT
+    7: 2,  # arithmetic_optimization: OFF
+    9: 2,  # loop_optimization: OFF
+    12: 1,  # meta_optimizer_iterations: ONE
+    22: 2,  # implementation_selector: OFF
+    24: 2,  # common_subgraph_elimination: OFF
+    32: 1,  # disable_tfg_optimizer: true
+}
 
 
 class TensorFlowError(RuntimeError):
@@ -370,11 +382,13 @@ def read_string(data: bytes, start: int, address: int) -> bytes:
 
 
 def config_proto(intra_op_threads: int | None, inter_op_threads: int | None) -> bytes:
-    """Writes a ConfigProto: numbers of threads, and no compilation by XLA."""
+    """Writes a ConfigProto: numbers of threads, no compilation by XLA, and of a graph's rewriting only what is of use."""
     threads = field(2, intra_op_threads) if intra_op_threads else b""
     if inter_op_threads:
         threads += field(5, inter_op_threads) + field(9, 1)  # 9: a pool for this session alone.
-    return threads + field(10, field(3, field(5, -1)))  # graph_options.optimizer_options.global_jit_level = OFF
+    compiling = field(3, field(5, -1))  # optimizer_options.global_jit_level: OFF
+    rewriting = field(10, b"".join(field(*option) for option in REWRITING.items()))
+    return threads + field(10, compiling + rewriting)  # graph_options
 
 
 def run_options(timeout: float | None) -> bytes:

@@ -32,6 +32,24 @@ prometheus_config {
 }
 """
 
+SESSION = """\
+# What TensorFlow does to a graph before it answers for the first time. Exported graphs have little left to improve: without
+# these lines the first answers take more than twice as long, and later ones are no faster.
+graph_options {
+  rewrite_options {
+    meta_optimizer_iterations: ONE
+    constant_folding: OFF
+    arithmetic_optimization: OFF
+    common_subgraph_elimination: OFF
+    layout_optimizer: OFF
+    loop_optimization: OFF
+    implementation_selector: OFF
+    memory_optimization: NO_MEM_OPT
+    disable_tfg_optimizer: true
+  }
+}
+"""
+
 MODELS = Template("""\
 # The newest version serves, and `stable` is another name for version $version. A server reads this when it starts.
 model_config_list {
@@ -61,6 +79,7 @@ services:
       - --enable_batching=true
       - --batching_parameters_file=/models/$name/batching_parameters.txt
       - --monitoring_config_file=/models/$name/monitoring.config
+      - --tensorflow_session_config_file=/models/$name/session.config
       - --rest_api_timeout_in_ms=60000
       - --rest_api_enable_cors_support=true  # For playground.html; leave it away if nobody uses that.
 $threads    restart: unless-stopped
@@ -112,7 +131,8 @@ Without compose:
         tensorflow/serving:$server --model_config_file=/models/$name/models.config \\
         --allow_version_labels_for_unavailable_models=true --enable_batching=true \\
         --batching_parameters_file=/models/$name/batching_parameters.txt \\
-        --monitoring_config_file=/models/$name/monitoring.config --rest_api_enable_cors_support=true
+        --monitoring_config_file=/models/$name/monitoring.config \\
+        --tensorflow_session_config_file=/models/$name/session.config --rest_api_enable_cors_support=true
 
 with `--gpus all` and the image `tensorflow/serving:$server-gpu` on a GPU.
 
@@ -137,6 +157,7 @@ or open `playground.html` in a browser. Is the model ready? `curl http://localho
 | `models.config` | name, versions, the label `stable` |
 | `batching_parameters.txt` | how requests are put together; sizes up to $largest |
 | `monitoring.config` | figures for Prometheus at `/monitoring/prometheus/metrics` |
+| `session.config` | how TensorFlow prepares the graph: the first answers come sooner |
 | `docker-compose.yml`, `docker-compose.gpu.yml` | a server on a CPU, on a GPU |
 | `playground.html` | a page to try the model |
 
@@ -180,6 +201,7 @@ def write_server_files(folder: Path, name: str, version: int, info: dict, batch_
     files = {
         "batching_parameters.txt": BATCHING.substitute(values),
         "monitoring.config": MONITORING,
+        "session.config": SESSION,
         "models.config": MODELS.substitute(values),
         "docker-compose.yml": COMPOSE.substitute({**values, **cpu}),
         "docker-compose.gpu.yml": COMPOSE.substitute({**values, **gpu}),

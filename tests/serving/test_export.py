@@ -252,7 +252,8 @@ def test_what_lies_beside_the_versions(version, translator):
     assert 'name: "en-de"' in (folder / "models.config").read_text()
     batching = (folder / "batching_parameters.txt").read_text()
     assert "max_batch_size { value: 32 }" in batching and batching.count("allowed_batch_sizes: ") == 6
-    for name in ("docker-compose.yml", "docker-compose.gpu.yml", "monitoring.config", "README.md", "playground.html"):
+    written = ("docker-compose.yml", "docker-compose.gpu.yml", "monitoring.config", "session.config", "README.md")
+    for name in (*written, "playground.html"):
         assert "$" not in (folder / name).read_text().replace("$PWD", "").replace("${", "") or name == "playground.html"
 
 

@@ -8,9 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from google.protobuf import text_format
+from tensorflow.core.protobuf import config_pb2
 
 from keras_transformer.serving import runtime
 from keras_transformer.serving.runtime import SavedModelSession, TensorFlowError, TensorInfo
+from keras_transformer.serving.server_files import SESSION
 from tests.serving.other_runtimes import alone
 
 INVALID, DEADLINE_EXCEEDED = 3, 4
@@ -198,10 +201,15 @@ def test_another_environments_packages(toy_version, tmp_path):
     assert "tensorflow is not installed in" in result.stderr
 
 
-def test_the_configuration_is_what_tensorflow_reads():
-    off = bytes([0x52, 13, 0x1A, 11, 0x28, *[0xFF] * 9, 0x01])  # graph_options.optimizer_options.global_jit_level = -1
-    assert runtime.config_proto(None, None) == off
-    assert runtime.config_proto(2, 300) == bytes([0x10, 2, 0x28, 0xAC, 0x02, 0x48, 1]) + off
+def test_the_configuration_is_that_of_the_file_beside_an_export():
+    config = config_pb2.ConfigProto.FromString(runtime.config_proto(2, 300))
+    assert (config.intra_op_parallelism_threads, config.inter_op_parallelism_threads) == (2, 300)
+    assert config.use_per_session_threads
+    assert config.graph_options.optimizer_options.global_jit_level == config_pb2.OptimizerOptions.OFF
+    written = text_format.Parse(SESSION, config_pb2.ConfigProto())
+    assert written.graph_options.rewrite_options == config.graph_options.rewrite_options
+    alone = config_pb2.ConfigProto.FromString(runtime.config_proto(None, None))
+    assert alone.inter_op_parallelism_threads == 0 and not alone.use_per_session_threads
 
 
 def test_messages_are_read_whatever_else_they_hold():
