@@ -14,6 +14,8 @@ from keras import ops, tree
 from keras_transformer.decoding.gathering import add_zeros, index_dtype, take_beams
 from keras_transformer.layers.attention_cache import own_buffers
 
+PLACES = 16  # A cache that was tidied has room for a multiple of so many keys: some libraries prepare for each size once.
+
 
 def make_decoder(model, beam_size: int) -> "SharedDecoder | CopyingDecoder":
     """Returns the decoder that suits a model.
@@ -115,6 +117,7 @@ class SharedDecoder:
         places = ops.arange(num_places, dtype=index_dtype())
         order = ops.argsort(ops.where(seen, places, places + num_places), axis=1)  # (B, L), those seen come first
         free = (capacity - position) * self.beam_size
+        free += -(num_seen + free) % PLACES
         places = add_zeros(ops.cast(order, index_dtype())[:, :num_seen], free, axis=1)
         moved = tree.map_structure(lambda x: take_places(x, places), changing)
         visible = ops.logical_and(moved["visible"], ops.arange(ops.shape(places)[1]) < num_seen)

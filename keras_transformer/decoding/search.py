@@ -14,6 +14,9 @@ from keras_transformer.decoding.token_by_token import TokenByToken
 from keras_transformer.layers.spaced_kernel import spaced_kernels, use_spaced_kernels
 
 SEGMENT = {"tensorflow": 8}  # Number of target positions that caches have room for at first, and by which they grow.
+# Sizes in a TensorFlow graph. Its products are prepared anew for each size, so that there should not be too many.
+SOURCE_LENGTHS = 4  # Sources have a multiple of so many tokens.
+BATCH_SIZES = sorted({0, *(size << power for size in (1, 3) for power in range(24))})  # As sentences leave a batch.
 
 
 def segment() -> int:
@@ -68,9 +71,9 @@ class Search:
         """Encodes the sources and searches until all sentences are done or there is no more room."""
         return run_steps(self.strategy(inputs), self.start(inputs, capacity))
 
-    def go_on(self, inputs: dict, state: dict, capacity) -> dict:
-        """Searches on in larger caches."""
-        return run_steps(self.strategy(inputs), self.grow(state, capacity))
+    def go_on(self, inputs: dict, state: dict, capacity, fewest=0) -> dict:
+        """Searches on in larger caches, while more than `fewest` sentences are not done."""
+        return run_steps(self.strategy(inputs), self.grow(state, capacity), fewest)
 
     def grow(self, state: dict, capacity) -> dict:
         """Makes room for more positions in a state."""
@@ -102,6 +105,8 @@ class Search:
         import tensorflow as tf  # noqa: TID251
 
         inputs = {name: tf.cast(x, index_dtype()) if x.dtype.is_integer else x for name, x in inputs.items()}
+        added = -tf.shape(inputs["source_ids"])[1] % SOURCE_LENGTHS
+        inputs["source_ids"] = tf.pad(inputs["source_ids"], [[0, 0], [0, added]], constant_values=self.model.config.pad_id)
         first, last = self.capacities(inputs["max_lengths"])
         state = self.start(inputs, first)
         if not self.decoder.can_grow:
@@ -113,28 +118,33 @@ class Search:
         def body(state, rows, found):
             mine = take_rows(inputs, rows)
             is_full = tf.cast(state["position"] >= capacity_of(state), "int32")
-            state = self.go_on(mine, state, capacity_of(state) + is_full * segment())
+            fewer = tf.reduce_max(tf.where(sizes < tf.size(rows, index_dtype()), sizes, 0))
+            state = self.go_on(mine, state, capacity_of(state) + is_full * segment(), fewer)
             found = put_rows(found, rows, self.result(mine, state))
-            # Sentences that are done leave the batch.
-            alive = tf.reshape(tf.where(~state["done"]), (-1,))
+            # Sentences that are done leave the batch, as many as make it one of the sizes.
+            alive, done = (tf.reshape(tf.where(which), (-1,)) for which in (~state["done"], state["done"]))
+            size = tf.reduce_min(tf.where(sizes < tf.size(alive, index_dtype()), sizes[-1], sizes))
+            kept = tf.concat([alive, done], axis=0)[:size]
             state, rows = tf.cond(
-                tf.size(alive) < tf.size(rows),
-                lambda: (take_rows(state, alive), tf.gather(rows, alive)),
+                size < tf.size(rows, index_dtype()),
+                lambda: (take_rows(state, kept), tf.gather(rows, kept)),
                 lambda: (state, rows),
             )
             return state, rows, found
 
+        sizes = tf.constant(BATCH_SIZES, index_dtype())
         rows = tf.range(tf.shape(inputs["source_ids"], index_dtype())[0])
         start = state, rows, self.result(inputs, state)
         with use_spaced_kernels(spaced_kernels(self.model.parts.decoder_blocks) if self.spaces_kernels else {}):
             return tf.while_loop(has_more, body, start, shape_invariants=tree.map_structure(with_open_sizes, start))[2]
 
 
-def run_steps(strategy: BeamSearch | TokenByToken, state: dict) -> dict:
-    """Takes steps until all sentences are done or the caches are full."""
+def run_steps(strategy: BeamSearch | TokenByToken, state: dict, fewest=0) -> dict:
+    """Takes steps while more than `fewest` sentences are not done, until the caches are full."""
 
     def has_more(state):
-        return ops.logical_and(ops.logical_not(ops.all(state["done"])), state["position"] < capacity_of(state))
+        num_alive = ops.sum(ops.cast(ops.logical_not(state["done"]), index_dtype()))
+        return ops.logical_and(num_alive > fewest, state["position"] < capacity_of(state))
 
     return ops.while_loop(has_more, lambda state: (strategy.step(state),), (state,))[0]
 
