@@ -15,11 +15,11 @@ from pathlib import Path
 from benchmarks.page import machine, write_section
 
 PLAN = {
-    "train_step": "--rounds 2 --seconds 2",
+    "train_step": "--without-xla base --rounds 2 --seconds 2",
     "fit": "--rounds 4",
     "data": "--pairs 200000 400000",
     "loss_memory": "",
-    "decode": "--rounds 1",
+    "decode": "--rounds 1 --seconds 1",
     "decode_profile": "",
     "kernel_layout": "--seconds 0.3",
     "marian_import": "--rounds 1",

@@ -14,21 +14,19 @@ from benchmarks.page import measured, write_section
 from benchmarks.serving.engines import TITLES
 from benchmarks.serving.process import Engine, prepare
 
-STOPPING = ("bound", "heuristic", "first")
-
 NOTES = """\
 All sentences of a test set in requests of 1, 8 or 32, in the order of the file, two requests at once. Text in, text out, as in
 "Serving": our export for CPUs in TensorFlow's C runtime, CTranslate2 between SentencePiece's tokenizer and detokenizer. Both
-search with the beams and the exponent of the recipe, CTranslate2 with its own length penalty, n^a, and its own rule when to
-stop. Ours stops when no better translation is possible (`--stopping bound`). Speed is the best of the rounds. BLEU is
-sacrebleu's, cased and detokenized; "same" is the share of translations that both engines agree on, letter for letter."""
+search with the beams and the exponent of the recipe, and by CTranslate2's rules: the length penalty n^a, ends among the K best
+continuations alone, and a stop at as many ends as there are beams. Speed is the best of the rounds. BLEU is sacrebleu's, cased
+and detokenized; "same" is the share of translations that both engines agree on, letter for letter."""
 
 
 def main():
     """Measures what the command line asks for, and prints or writes it."""
     options = parse_arguments()
     with tempfile.TemporaryDirectory() as folder:
-        prepare(Path(folder), options.run, str(options.source), options.stopping)
+        prepare(Path(folder), options.run, str(options.source))
         engines = [Engine(name, Path(folder), options.threads) for name in TITLES]
         try:
             for batch in options.batches:
@@ -52,7 +50,6 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("run", metavar="RUN", help="folder of a finished run, or of a translator")
     parser.add_argument("--source", type=Path, required=True, metavar="FILE", help="sentences to translate, one a line")
     parser.add_argument("--reference", type=Path, metavar="FILE", help="their translations, to measure BLEU with")
-    parser.add_argument("--stopping", choices=STOPPING, default="bound", help="when our search stops (bound)")
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 8, 32], help="how many sentences a request has")
     parser.add_argument("--rounds", type=int, default=3, help="how often each engine has a turn")
     parser.add_argument("--threads", type=int, default=2, help="threads of each engine, and requests at once")

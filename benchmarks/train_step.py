@@ -8,6 +8,7 @@ import argparse
 import json
 import shlex
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
@@ -43,6 +44,9 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES), help="models to measure")
     parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS), help="who takes part")
+    parser.add_argument(
+        "--without-xla", nargs="+", choices=SHAPES, default=[], help="models for which TensorFlow need not compile, for minutes"
+    )
     parser.add_argument("--rounds", type=int, default=4, help="how often each contender has a turn")
     parser.add_argument("--seconds", type=float, default=3.0, help="length of a turn")
     parser.add_argument("--threads", type=int, default=2, help="threads of each contender")
@@ -64,9 +68,10 @@ def measure(shape: Shape, contenders: list[Contender], options, console: Console
     workers, matmul_workers = [], []
     try:
         for contender in contenders:
-            start_workers(contender, shape, options.threads, workers, console)
+            modes = modes_of(contender, is_compiled=shape.name not in options.without_xla)
+            start_workers(contender, modes, shape, options.threads, workers, console)
         for contender in installed(list(MATMULS.values()), console):
-            start_workers(contender, shape, options.threads, matmul_workers, console)
+            start_workers(contender, contender.modes, shape, options.threads, matmul_workers, console)
         for number in range(1, options.rounds + 1):
             console.print(f"{shape.name}: round {number} of {options.rounds}")
             for worker in [*workers, *matmul_workers]:
@@ -78,9 +83,15 @@ def measure(shape: Shape, contenders: list[Contender], options, console: Console
     return [result_of(worker, shape, peak) for worker in workers], peak
 
 
-def start_workers(contender: Contender, shape: Shape, threads: int, workers: list[StepWorker], console: Console):
-    """Appends a ready worker for each of the contender's modes."""
-    for mode in contender.modes:
+def modes_of(contender: Contender, is_compiled: bool) -> list[str]:
+    """Returns the ways in which a contender runs; unless `is_compiled`, without XLA, if there is another."""
+    others = [mode for mode in contender.modes if mode != "xla"]
+    return list(contender.modes) if is_compiled or not others else others
+
+
+def start_workers(contender, modes: Iterable[str], shape: Shape, threads: int, workers: list[StepWorker], console: Console):
+    """Appends a ready worker for each of these modes of a contender."""
+    for mode in modes:
         console.print(f"{shape.name}: starting {contender.name}, {mode}")
         workers.append(StepWorker(contender, mode, shape.name, threads))
 

@@ -1,4 +1,4 @@
-"""Writes what engines serve: `python -m benchmarks.serving.prepare FOLDER SHAPE`, or FOLDER RUN TEXT STOPPING."""
+"""Writes what engines serve: `python -m benchmarks.serving.prepare FOLDER SHAPE`, or FOLDER RUN TEXT."""
 
 import dataclasses
 import json
@@ -19,16 +19,16 @@ from training.translators import find_translator
 NUM_SENTENCES = 256
 NUM_LINES = 20_000
 TARGET_TOKENS = 24
+CTRANSLATE2_SEARCH = {"penalty": "power", "ends_within_beam": True, "stopping": "first"}
 
 
-def main(folder: Path, name: str, text: str | None = None, stopping: str = "bound"):
+def main(folder: Path, name: str, text: str | None = None):
     """Writes a model as an export and for CTranslate2, its tokenizer, and sentences.
 
     Args:
         folder: Where everything goes.
         name: A shape, whose weights are random, or the folder of a run.
         text: Sentences for the model of a run, one a line.
-        stopping: When the model of a run stops its search; see `keras_transformer.SearchOptions`.
     """
     if text is None:
         translator, lines = random_translator(folder, name)
@@ -36,7 +36,7 @@ def main(folder: Path, name: str, text: str | None = None, stopping: str = "boun
         sentences = chosen(translator.tokenizer.source, lines)
     else:
         found = find_translator(name)
-        translator = kt.Translator(found.model, found.tokenizer, dataclasses.replace(found.options, stopping=stopping))
+        translator = kt.Translator(found.model, found.tokenizer, dataclasses.replace(found.options, **CTRANSLATE2_SEARCH))
         lengths = {"max_decoding_length": translator.model.config.max_length}
         sentences = Path(text).read_text(encoding="utf8").splitlines()
     options = translator.options
