@@ -23,7 +23,7 @@ PLAN = {
     "decode_profile": "",
     "kernel_layout": "--seconds 0.3",
     "marian_import": "--rounds 1",
-    "serve": "--clients 1 8 32 --rounds 2",
+    "serve": "--clients 1 8 32 --rounds 3 --seconds 8",
     "growth": "--rounds 1",
     "scale": "--epochs 3",
     "startup": "--rounds 2",

@@ -21,7 +21,7 @@ from benchmarks.serving.batcher import Batcher
 from benchmarks.serving.engines import ENGINES, LIBRARIES
 from benchmarks.worker import answer, take_over_standard_output
 
-MAX_BATCH_SIZE = 32
+MAX_BATCH_SIZE = 16
 
 
 def main():
