@@ -22,10 +22,10 @@ text out: CTranslate2 has SentencePiece before and behind it, the SavedModel has
 TensorFlow's C runtime through ctypes; it is not TensorFlow Serving, and there is no network between. Clients ask for a sentence
 and wait for it; up to 16 sentences that wait are translated together, by as many batches at once as there are threads. (With
 larger batches, all of 32 clients may end up in one, and a thread has nothing to do until it is done.) Speed is the best of the
-rounds; latencies are those of the same round. The export is one for CPUs (`device="cpu"`). Loading is that of a process that has
-its libraries. TensorFlow prepares a graph with its first answer, here as `session.config` of the export says. A server answers
-the export's warm-up requests (all signatures, all batch sizes, several lengths) as part of loading; "warm" is the first answer
-after that, which is the first that a client of a server waits for."""
+rounds; latencies are those of the same round. The export is one for CPUs (`device="cpu"`). Loading is that of a process that
+has its libraries. TensorFlow prepares a graph with its first answer, here as `session.config` of the export says. A server
+answers the export's warm-up requests (all signatures, all batch sizes, several lengths) as part of loading; "warm" is the first
+answer after that, which is the first that a client of a server waits for."""
 
 
 def main():

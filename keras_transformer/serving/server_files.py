@@ -14,7 +14,8 @@ SERVER = "2.20.0"  # The version of TensorFlow Serving that exports are made for
 BATCH_SIZES = (1, 2, 4, 8, 16, 32)
 
 BATCHING = Template("""\
-# Requests that wait are translated together, in batches of these sizes.
+# Requests that wait are translated together, in batches of these sizes. On a CPU, let the largest be no more than the clients
+# that ask at once divided by the cores: otherwise one core may have them all, and the others nothing to do.
 max_batch_size { value: $largest }
 $allowed
 # How long a request waits for others.
