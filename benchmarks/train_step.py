@@ -89,7 +89,9 @@ def modes_of(contender: Contender, is_compiled: bool) -> list[str]:
     return list(contender.modes) if is_compiled or not others else others
 
 
-def start_workers(contender, modes: Iterable[str], shape: Shape, threads: int, workers: list[StepWorker], console: Console):
+def start_workers(
+    contender: Contender, modes: Iterable[str], shape: Shape, threads: int, workers: list[StepWorker], console: Console
+):
     """Appends a ready worker for each of these modes of a contender."""
     for mode in modes:
         console.print(f"{shape.name}: starting {contender.name}, {mode}")

@@ -35,7 +35,7 @@ prometheus_config {
 
 SESSION = """\
 # What TensorFlow does to a graph before it answers for the first time. Exported graphs have little left to improve: without
-# these lines the first answers take more than twice as long, and later ones are no faster.
+# these lines the first answers take longer, and later ones are no faster.
 graph_options {
   rewrite_options {
     meta_optimizer_iterations: ONE
