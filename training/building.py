@@ -27,7 +27,12 @@ def check_recipe(recipe: Recipe):
         recipe: A recipe that was read. The types of its values are right.
     """
     with_table("data", check_numbers, recipe.data)
-    with_table("model", make_config, recipe, recipe.tokenizer.vocabulary_size, recipe.tokenizer.vocabulary_size)
+    config = with_table("model", make_config, recipe, recipe.tokenizer.vocabulary_size, recipe.tokenizer.vocabulary_size)
+    if config.tie == "all" and not recipe.tokenizer.shared:
+        raise ValueError(
+            'Table [model]: one matrix of embeddings (`tie = "all"`, the default) cannot serve two vocabularies. Say '
+            '`tie = "decoder"`, or leave `shared` away. Received: shared = false'
+        )
     with_table("evaluation", search_options, recipe)
     with_table("evaluation", comparison, recipe.evaluation.lowercase, recipe.evaluation.tokenize)
     if recipe.evaluation.early_stopping is not None:

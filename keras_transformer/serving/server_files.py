@@ -133,9 +133,10 @@ Without compose:
         --allow_version_labels_for_unavailable_models=true --enable_batching=true \\
         --batching_parameters_file=/models/$name/batching_parameters.txt \\
         --monitoring_config_file=/models/$name/monitoring.config \\
-        --tensorflow_session_config_file=/models/$name/session.config --rest_api_enable_cors_support=true
+        --tensorflow_session_config_file=/models/$name/session.config --rest_api_timeout_in_ms=60000 \\
+        --rest_api_enable_cors_support=true --tensorflow_intra_op_parallelism=1
 
-with `--gpus all` and the image `tensorflow/serving:$server-gpu` on a GPU.
+On a GPU, with `--gpus all`, the image `tensorflow/serving:$server-gpu`, and without `--tensorflow_intra_op_parallelism=1`.
 
 ## Translate
 

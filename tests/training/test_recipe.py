@@ -134,6 +134,7 @@ class TestReading:
         [
             ('preset = "tiny"', "num_heads = 7", r"Table \[model\]: .*num_heads"),
             ('preset = "tiny"', 'norm = "both"', r"Table \[model\]: .*norm"),
+            ("[model]", "[tokenizer]\nshared = false\n[model]", "cannot serve two vocabularies. Say `tie = .decoder.`"),
             ("[model]", "[evaluation]\ntokenize = 'words'\n[model]", r"Table \[evaluation\]: .*tokenize.*words"),
             ("[model]", "[evaluation]\nearly_stopping = 'speed'\n[model]", r"Table \[evaluation\]: .*speed"),
             ("[data]", "[data]\nbatch_tokens = 0", r"Table \[data\]: `batch_tokens`"),
