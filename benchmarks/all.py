@@ -1,4 +1,4 @@
-"""Everything beside its peers, in one run of less than an hour: `python -m benchmarks.all`, or `make bench`.
+"""Everything beside its peers, in one run of about an hour: `python -m benchmarks.all`, or `make bench`.
 
 Each benchmark rewrites its section of a page. Here they take turns that are shorter than when run alone; each section names the
 command that wrote it. A benchmark that fails leaves its section as it was, and the others go on.
@@ -77,7 +77,7 @@ def section(minutes: dict[str, float], failed: list[str], total: float) -> str:
     """Returns the section of the page that says when everything was run."""
     return f"""## One run of everything
 
-All sections above but those that name another command or machine were written by one run, in {total:.0f} minutes:
+All sections but those that name another command or machine were written by one run, in {total:.0f} minutes:
 
 {times(minutes, failed)}
 

@@ -18,14 +18,15 @@ from benchmarks.shapes import SHAPES
 
 NOTES = """\
 The base shape with random weights; sources of 10 to 40 tokens, translations of 24 tokens with 4 beams. Text in,
-text out: CTranslate2 has SentencePiece before and behind it, the SavedModel has it inside. Our engine is what a server runs,
-TensorFlow's C runtime through ctypes; it is not TensorFlow Serving, and there is no network between. Clients ask for a sentence
+text out: CTranslate2 has SentencePiece before and behind it, the SavedModel has it inside. Both have one thread for a batch.
+Our engine is what a server runs, TensorFlow's C runtime through ctypes; it is not TensorFlow Serving, and there is no network
+between. Clients ask for a sentence
 and wait for it; up to 16 sentences that wait are translated together, by as many batches at once as there are threads. (With
 larger batches, all of 32 clients may end up in one, and a thread has nothing to do until it is done.) Speed is the best of the
 rounds; latencies are those of the same round. The export is one for CPUs (`device="cpu"`). Loading is that of a process that
 has its libraries. TensorFlow prepares a graph with its first answer, here as `session.config` of the export says. A server
-answers the export's warm-up requests (all signatures, all batch sizes, several lengths) as part of loading; "warm" is the first
-answer after that, which is the first that a client of a server waits for."""
+answers the export's warm-up requests (all signatures, the default one with all batch sizes and several lengths) as part of
+loading; "warm" is the first answer after that, which is the first that a client of a server waits for."""
 
 
 def main():
