@@ -17,6 +17,7 @@ from rich.progress import Progress
 
 from keras_transformer.attention import Attention, attention_scores, token_names
 from keras_transformer.decoding import SearchOptions, compile_scoring, compile_search
+from keras_transformer.decoding.batches import batches_of, in_closed_shapes, padded
 from keras_transformer.folders import complete_folder
 from keras_transformer.models import Transformer
 from keras_transformer.text import as_tokenizer, load_tokenizer
@@ -153,7 +154,7 @@ class Translator:
         if len(sources) != len(targets):
             raise ValueError(f"Each source needs one target. Received: {len(sources)} sources and {len(targets)} targets")
         source_rows, _ = self._encode_sources(sources)
-        target_rows = self._encode_side("target", targets)
+        target_rows = self._encode_targets(targets)
         return self.score_ids([row or [self.model.config.end_id] for row in source_rows], target_rows, batch_tokens)
 
     def score_ids(self, source_rows: list[list[int]], target_rows: list[list[int]], batch_tokens: int = 2048) -> list[float]:
@@ -190,7 +191,7 @@ class Translator:
         config, sides, options = self.model.config, self.tokenizer, self.options.override(**search_options)
         (row,), _ = self._encode_sources([source])
         if target is not None:
-            (ids,) = self._encode_side("target", [target])
+            (ids,) = self._encode_targets([target])
         else:
             ids = self._best_ids(row, prefix, options, seed) if row else []
         row, read, written = row or [config.end_id], [config.start_id, *ids], [*ids, config.end_id]
@@ -207,14 +208,19 @@ class Translator:
         """Returns ids with their end, empty for blank texts, and which of them were cut."""
         limit = self.model.config.max_length - 1
         rows = self._encode_side("source", texts)
+        warn_of_long(rows, limit, "texts")
         truncated = [len(row) > limit for row in rows]
-        if any(truncated):
-            warnings.warn(
-                f"{sum(truncated)} of {len(rows)} texts have more than {limit} tokens, the most this model takes, and were "
-                "cut. Translate sentence by sentence, or give the model a larger `max_length`.",
-                stacklevel=3,
-            )
         return [[*row[:limit], self.model.config.end_id] if row else [] for row in rows], truncated
+
+    def _encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
+        """Returns the ids of given translations, cut where a translation of the longest source would be."""
+        config, options = self.model.config, self.options
+        limit = config.max_length - 1
+        if config.positions != "learned":
+            limit = max(limit + options.extra_length, options.max_length or 0)
+        rows = self._encode_side("target", texts)
+        warn_of_long(rows, limit, "translations")
+        return [row[:limit] for row in rows]
 
     def _encode_prefixes(self, prefix: str | Sequence[str] | None, count: int) -> list[list[int]] | None:
         if prefix is None:
@@ -226,13 +232,21 @@ class Translator:
 
     # The search.
 
+    def searchable(self, options: SearchOptions) -> SearchOptions:
+        """Returns the options of a search for sentences that come with their lengths.
+
+        Ids that the model has beyond the tokenizer's vocabulary are banned, for no text stands for them.
+        """
+        beyond = range(self.tokenizer.target.vocabulary_size, self.model.config.target_vocabulary_size)
+        return options.override(max_length=None, extra_length=0, banned_ids=(*options.banned_ids, *beyond))
+
     def _translate_ids(self, sources, prefixes, options: SearchOptions, seed, batch_tokens: int, progress: bool) -> list[list]:
         """Translates in batches of similar length and returns hypotheses in the caller's order."""
         results = [[Translation("", 0.0, 0.0, [], [])] * options.num_hypotheses for _ in sources]
         full = [number for number, row in enumerate(sources) if row]
         copies = options.num_hypotheses if options.is_sampling else 1
         seed = int(np.random.SeedSequence().entropy % 2**32) if seed is None else seed
-        search = self._search(options.override(max_length=None, extra_length=0))
+        search = self._search(self.searchable(options))
         with search_progress(progress, len(full)) as display:
             task = display.add_task("Translating", total=len(full))
             for places in batches_of([len(sources[number]) for number in full], max(1, batch_tokens // copies)):
@@ -247,7 +261,7 @@ class Translator:
 
     def _best_ids(self, source: list[int], prefix: str | None, options: SearchOptions, seed: int) -> list[int]:
         """Returns the ids of the best translation of one source, without its end."""
-        search = self._search(options.override(max_length=None, extra_length=0))
+        search = self._search(self.searchable(options))
         found = search(self._inputs([(0, 0)], [source], self._encode_prefixes(prefix, 1), options, seed))
         return found["tokens"][0, 0, : found["lengths"][0, 0] - 1].tolist()
 
@@ -298,7 +312,7 @@ class Translator:
         Args:
             directory: The folder.
         """
-        with complete_folder(directory) as folder:
+        with complete_folder(directory, mark="translator.json") as folder:
             self.model.save_to_preset(folder / "model")
             self.tokenizer.save(folder / "tokenizer.model")
             settings = {"format": FORMAT, "options": dataclasses.asdict(self.options)}
@@ -320,8 +334,7 @@ class Translator:
             raise FileNotFoundError(f"There is no translator in {directory} (from {Path.cwd()}): {path.name} is missing")
         try:
             settings = json.loads(path.read_text(encoding="utf8"))
-            options = {**settings["options"], "banned_ids": tuple(settings["options"]["banned_ids"])}
-            options = SearchOptions(**options)
+            options = SearchOptions(**settings["options"])
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is damaged, or was written by another version: {error}") from error
         return cls(Transformer.from_preset(directory / "model"), load_tokenizer(directory / "tokenizer.model"), options)
@@ -336,7 +349,7 @@ def check_fit(config, tokenizer):
                 f"The model has {size} {side} tokens, the tokenizer {own}. Make the model with "
                 f"`vocabulary_size=tokenizer.vocabulary_size`, and use the tokenizer it was trained with"
             )
-        for name in ("pad_id", "end_id"):
+        for name in ("pad_id", "end_id") if side == "source" else ("pad_id", "start_id", "end_id"):
             if getattr(config, name) != getattr(getattr(tokenizer, side), name):
                 raise ValueError(
                     f"`{name}` is {getattr(config, name)} in the model and {getattr(getattr(tokenizer, side), name)} in the "
@@ -344,39 +357,15 @@ def check_fit(config, tokenizer):
                 )
 
 
-def batches_of(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
-    """Groups the numbers of sentences by length, longest first, so that padding included no group exceeds the budget."""
-    groups, longest = [], 0
-    for number in sorted(range(len(lengths)), key=lambda number: -lengths[number]):
-        if not groups or longest * (len(groups[-1]) + 1) > batch_tokens:
-            groups.append([])
-            longest = max(1, lengths[number])
-        groups[-1].append(number)
-    return groups
-
-
-def padded(rows: list[list[int]], pad_id: int) -> np.ndarray:
-    """Returns rows of ids as one int32 array, at least one column wide."""
-    array = np.full((len(rows), max([1, *map(len, rows)])), pad_id, "int32")
-    for number, row in enumerate(rows):
-        array[number, : len(row)] = row
-    return array
-
-
-def in_closed_shapes(inputs: dict, config) -> dict:
-    """Pads inputs to one of few shapes, so that few programs are compiled: sizes of 1, 2, 4, 8, 12, 16, 24, 32, ..."""
-    closed = {}
-    for name, array in inputs.items():
-        widths = [(0, closed_size(size) - size) for size in array.shape]
-        closed[name] = np.pad(array, widths, constant_values=config.pad_id if name == "source_ids" else 0)
-    closed["source_ids"][len(inputs["source_ids"]) :, 0] = config.end_id  # A row for nobody.
-    return closed
-
-
-def closed_size(size: int) -> int:
-    """Returns the next size that is a power of two, or halfway between two of them."""
-    power = 1 << max(0, size - 1).bit_length()
-    return 3 * power // 4 if power >= 16 and size <= 3 * power // 4 else power
+def warn_of_long(rows: list[list[int]], limit: int, what: str):
+    """Warns if some of the rows have to be cut."""
+    count = sum(len(row) > limit for row in rows)
+    if count:
+        warnings.warn(
+            f"{count} of {len(rows)} {what} have more than {limit} tokens, the most this model takes, and were cut. Go "
+            "sentence by sentence, or give the model a larger `max_length`.",
+            stacklevel=4,
+        )
 
 
 def search_progress(wanted: bool, count: int) -> Progress:

@@ -166,6 +166,13 @@ def test_a_folder_that_cannot_be_put_in_place_leaves_the_old_one(tmp_path, monke
     assert [path.name for path in tmp_path.rglob("*")] == ["folder", "old"]
 
 
+def test_only_a_translator_is_replaced(translator, tmp_path):
+    (tmp_path / "run" / "checkpoints").mkdir(parents=True)
+    with pytest.raises(ValueError, match=r"Only an empty folder, or one with a translator.json, is replaced"):
+        translator.save(tmp_path / "run")
+    assert [path.name for path in tmp_path.rglob("*")] == ["run", "checkpoints"]
+
+
 def test_folders_that_are_no_translators(translator, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"There is no translator in .*nothing"):
         kt.Translator.load(tmp_path / "nothing")
@@ -207,3 +214,44 @@ def test_a_pair_of_vocabularies(translator):
     )
     both = kt.Translator(kt.Transformer(config), pair)
     assert isinstance(both.translate("eins zwei", max_length=4), str)
+
+
+def test_a_long_translation_is_cut_with_a_warning(translator):
+    with pytest.warns(UserWarning, match=r"1 of 2 translations have more than 45 tokens"):
+        long, short = translator.score(["eins", "zwei"], ["drei " * 10_000, "drei"])
+    assert long < short < 0
+    with pytest.warns(UserWarning, match=r"1 of 1 translations have more than 45 tokens"):
+        attention = translator.attend("eins", "drei " * 10_000)
+    assert attention.cross.shape[-2] == 46  # With the end.
+
+
+def small_model(tokenizer, **options):
+    sizes = {"model_dim": 8, "feed_forward_dim": 16, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 1}
+    return kt.Transformer(kt.TransformerConfig(**{"vocabulary_size": tokenizer.vocabulary_size, **sizes, **options}))
+
+
+def test_learned_positions_reach_to_the_last(translator):
+    learned = kt.Translator(small_model(translator.tokenizer, positions="learned", max_length=21), translator.tokenizer)
+    texts = [" ".join(["eins"] * count) for count in (9, 20, 30)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        together = learned.translate(texts, beam_size=2, max_length=3)
+        assert together[1] == learned.translate(texts[1], beam_size=2, max_length=3)
+        assert np.isfinite(learned.score(texts, texts)).all()
+
+
+def test_ids_that_no_text_stands_for_are_never_written(translator):
+    tokenizer = translator.tokenizer
+    size = tokenizer.vocabulary_size
+    model = small_model(tokenizer, vocabulary_size=size + 8, output_bias=True)
+    bias = next(variable for variable in model.weights if variable.path.endswith("logits/bias"))
+    bias.assign(np.where(np.arange(size + 8) < size, 0.0, 50.0))
+    wide = kt.Translator(model, tokenizer)
+    for options in ({"beam_size": 1}, {"beam_size": 3}, {"temperature": 1.0, "seed": 1}):
+        found = wide.translate("eins zwei", max_length=4, return_scores=True, **options)
+        assert found.log_probability < -40 and len(found.tokens) == len(found.token_log_probabilities)
+
+
+def test_a_tokenizer_with_another_start(translator):
+    with pytest.raises(ValueError, match=r"`start_id` is 5 in the model and 1 in the target tokenizer"):
+        kt.Translator(small_model(translator.tokenizer, start_id=5), translator.tokenizer)

@@ -39,6 +39,7 @@ def run(options: argparse.Namespace):
         raise ValueError(f"--last must be a positive integer. Received: {options.last}")
     load_backend()
     import keras_transformer as kt
+    from keras_transformer.folders import check_replaceable
     from training.building import make_model, search_options
     from training.recipe import read_recipe
     from training.run_folder import RunFolder
@@ -48,9 +49,10 @@ def run(options: argparse.Namespace):
         folder.check_has(needed)
     recipe, tokenizer = read_recipe(folder.recipe), kt.load_tokenizer(folder.tokenizer)
     paths = weight_paths(folder, options.checkpoints, options.last, recipe.optimization.average_checkpoints)
+    output = options.output or folder.directory / f"translator-last-{len(paths)}"
+    check_replaceable(output, "translator.json")
     model = make_model(recipe, tokenizer)
     model.set_weights(kt.callbacks.average_weights(paths))
-    output = options.output or folder.directory / f"translator-last-{len(paths)}"
     kt.Translator(model, tokenizer, search_options(recipe)).save(output)
     print(f"The mean of {len(paths)}: {', '.join(path.stem for path in paths)}\nTranslator: {output}")
 

@@ -8,6 +8,7 @@ import numpy as np
 import keras_transformer as kt
 from keras_transformer import callbacks, losses, metrics, schedules
 from keras_transformer.models.presets import PRESETS
+from keras_transformer.serving.export import check_name
 from training.corpora import SplitPairs, check_numbers, make_dataset
 from training.device_batches import divided
 from training.devices import Devices
@@ -37,6 +38,8 @@ def check_recipe(recipe: Recipe):
     with_table("evaluation", comparison, recipe.evaluation.lowercase, recipe.evaluation.tokenize)
     if recipe.evaluation.early_stopping is not None:
         with_table("evaluation", callbacks.EarlyStopping, recipe.evaluation.early_stopping, recipe.evaluation.patience)
+    if recipe.export.saved_model:
+        with_table("export", check_name, recipe.name, "With `saved_model = true`, the name of the recipe's file")
 
 
 def with_table(name: str, check, *arguments):
@@ -152,6 +155,7 @@ def training_set(recipe: Recipe, pairs: SplitPairs, tokenizer, devices: Devices)
         shard=devices.shard,
         copies=1 if recipe.optimization.r_drop is None else 2,
     )
+    check_lengths(recipe, dataset, config_for(recipe, tokenizer))
     return divided(dataset, devices.num_parts)
 
 
@@ -161,7 +165,21 @@ def validation_set(recipe: Recipe, pairs: SplitPairs | None, tokenizer, devices:
         return None
     shapes = recipe.data.num_shapes and min(recipe.data.num_shapes, VALIDATION_SHAPES)
     options = {"batch_tokens": recipe.evaluation.batch_tokens, "num_shapes": shapes, "shuffle": False}
-    return divided(make_dataset(pairs, tokenizer, recipe.data, shard=devices.shard, **options), devices.num_parts)
+    dataset = make_dataset(pairs, tokenizer, recipe.data, shard=devices.shard, **options)
+    check_lengths(recipe, dataset, config_for(recipe, tokenizer))
+    return divided(dataset, devices.num_parts)
+
+
+def check_lengths(recipe: Recipe, dataset: kt.data.ParallelDataset, config: kt.TransformerConfig):
+    """Raises a `ValueError` if batches are longer than the positions that a model can learn."""
+    longest = max(max(shape.source_length, shape.target_length) for shape in dataset.shapes())
+    if config.positions == "learned" and longest > config.max_length:
+        raise ValueError(
+            f"Batches have up to {longest} positions, and the model learns {config.max_length}. Raise model.max_length to "
+            f"{longest}, or lower data.max_length to less than model.max_length: the end of a sentence takes a position, and "
+            f"data.subword_sampling some more. Received: model.max_length={config.max_length}, "
+            f"data.max_length={recipe.data.max_length}"
+        )
 
 
 def num_epochs(recipe: Recipe, dataset: kt.data.ParallelDataset) -> int:

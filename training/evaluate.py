@@ -62,6 +62,7 @@ def file_scores(options: argparse.Namespace, translator, table, search: dict) ->
     """Measures on files."""
     from keras_transformer.callbacks.bleu import paired, read_references, read_texts
     from keras_transformer.data.reading import check_is_file
+    from keras_transformer.text.lines import one_line
     from training.evaluation_log import log_evaluation
     from training.scores import corpus_scores
 
@@ -71,7 +72,7 @@ def file_scores(options: argparse.Namespace, translator, table, search: dict) ->
     translations = translator.translate(source, **search)
     if options.output is not None:
         options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text("".join(f"{line}\n" for line in translations), encoding="utf8")
+        options.output.write_text("".join(f"{one_line(text)}\n" for text in translations), encoding="utf8")
     scores = corpus_scores(translations, references, table.lowercase, table.tokenize)
     log_evaluation(options.run, str(options.source), source, references, search_of(translator, search), scores)
     return {options.source.name: scores}

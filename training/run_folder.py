@@ -1,15 +1,20 @@
 """The folder of a training run: what lies where, and whether a run may begin or go on in it."""
 
+import contextlib
+import errno
 import json
 import os
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
+from keras_transformer.locks import hold_lock
 from keras_transformer.text.files import write_bytes
 from training.recipe import Recipe, difference, read_recipe
 from training.recipe_tables import DevicesTable
 
 RUNS = Path("runs")
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # What file systems say that have none.
 
 
 class RunFolder:
@@ -32,6 +37,7 @@ class RunFolder:
         self.results = self.directory / "results.json"
         self.translator = self.directory / "translator"
         self.tensorboard = self.directory / "tensorboard"
+        self.lock = self.directory / ".lock"
 
     def __str__(self) -> str:
         return str(self.directory)
@@ -40,6 +46,11 @@ class RunFolder:
     def is_finished(self) -> bool:
         """Whether training came to its end and its results are written."""
         return self.report.is_file()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing in the folder, but perhaps what a process that was killed has left."""
+        return not self.directory.exists() or all(path.name.startswith(".") for path in self.directory.iterdir())
 
     def begin(self, recipe: Recipe, resume: bool):
         """Makes the folder of a new run, or sees to it that a run goes on with the recipe it began with.
@@ -50,12 +61,30 @@ class RunFolder:
         """
         if self.recipe.is_file() and resume:
             self.check_unchanged(recipe)
-        elif self.directory.exists() and any(self.directory.iterdir()):
+        elif not self.is_empty:
             raise ValueError(self.in_the_way(resume))
         else:
             self.directory.mkdir(parents=True, exist_ok=True)
             head = f"# The recipe {recipe.name!r} as it was run, defaults included.\n\n"
             write_bytes(self.recipe, (head + recipe.to_toml()).encode())
+
+    def held(self) -> contextlib.AbstractContextManager:
+        """Keeps other processes from training in the folder, until this is left or the process ends, however it ends.
+
+        Returns:
+            What to do the training in. A `ValueError` is raised if another process trains in the folder.
+        """
+        try:
+            return hold_lock(self.lock, wait=False)
+        except BlockingIOError as error:
+            raise ValueError(
+                f"Another process is training in {self}. Wait until it has ended, or choose another folder with --output"
+            ) from error
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+            warnings.warn(f"{self.lock} cannot be locked ({error}): let no other process train in {self}", stacklevel=2)
+            return contextlib.nullcontext()
 
     def in_the_way(self, resume: bool) -> str:
         """Says what to do about a folder that is not empty."""

@@ -1,5 +1,6 @@
 """A run from its recipe to its report."""
 
+import contextlib
 import json
 import sys
 from collections.abc import Sequence
@@ -59,10 +60,22 @@ def train(
         The results: scores, samples, facts; as in the run's `results.json`. Empty in all processes but the first.
     """
     devices = devices or Devices()
-    verbose = verbose and is_writer()
     begin(recipe, run, resume, devices)
     if run.is_finished:
         return json.loads(run.results.read_text(encoding="utf8"))
+    with run.held() if is_writer() else contextlib.nullcontext():
+        return carry_out(recipe, run, command, extra_callbacks, verbose and is_writer(), devices)
+
+
+def carry_out(
+    recipe: Recipe,
+    run: RunFolder,
+    command: str,
+    extra_callbacks: Sequence[keras.callbacks.Callback],
+    verbose: bool,
+    devices: Devices,
+) -> dict:
+    """Does what is left to do of a run that has begun, and returns its results; see `train`."""
     splits = find_splits(recipe.data)
     tokenizer = own_tokenizer(run, recipe, splits)
     devices.check_config(config_for(recipe, tokenizer))

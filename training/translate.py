@@ -43,7 +43,7 @@ def run(options: argparse.Namespace):
     share_cores()
     load_backend()
     from keras_transformer.data.reading import check_is_file
-    from keras_transformer.text.lines import read_lines
+    from keras_transformer.text.lines import read_lines, stream_lines
     from training.translators import find_translator
 
     if options.file is not None:
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace):
     elif sys.stdin.isatty():
         converse(translator, options)
     else:
-        write(options, translate_lines(translator, (line.rstrip("\r\n") for line in sys.stdin), options))
+        write(options, translate_lines(translator, stream_lines(sys.stdin), options))
 
 
 def write(options: argparse.Namespace, lines: Iterable[str]):
@@ -92,9 +92,11 @@ def translations(translator, texts: list[str], options: argparse.Namespace) -> l
 
 def output_line(number: int, translation, options: argparse.Namespace) -> str:
     """Returns a translation as a line, with its number and its score in front if they are wanted."""
+    from keras_transformer.text.lines import one_line
+
     several = (options.num_hypotheses or 1) > 1
     columns = [str(number)] * several + [f"{translation.score:.4f}"] * options.scores
-    return "\t".join([*columns, " ".join(translation.text.splitlines())])
+    return "\t".join([*columns, one_line(translation.text)])
 
 
 def converse(translator, options: argparse.Namespace):

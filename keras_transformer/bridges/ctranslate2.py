@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 from keras import ops
 
-from keras_transformer.folders import complete_folder
+from keras_transformer.folders import check_replaceable, complete_folder
 from keras_transformer.layers import DecoderBlock, EncoderBlock, MultiHeadAttention
 from keras_transformer.models import Transformer
 
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH", "swish": "SWISH", "tanh": "Tanh", "sigmoid": "Sigmoid"}
+MARK = "model.bin"
 QUANTIZATIONS = (None, "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16", "float32")
 
 
@@ -46,6 +47,7 @@ def write_model(
     """Writes a model whose tokens are known by these names; see `to_ctranslate2`."""
     if quantization not in QUANTIZATIONS:
         raise ValueError(f"`quantization` must be one of {QUANTIZATIONS}. Received: quantization={quantization!r}")
+    check_replaceable(directory, MARK)
     spec = make_spec(model)
     config = model.config
     spec.register_source_vocabulary(fitted(source_tokens, config.source_vocabulary_size, "source"))
@@ -58,7 +60,7 @@ def write_model(
     spec.config.layer_norm_epsilon = config.layer_norm_epsilon
     spec.validate()
     spec.optimize(quantization=quantization)
-    with complete_folder(directory) as folder:
+    with complete_folder(directory, MARK) as folder:
         spec.save(str(folder))
     return Path(directory)
 

@@ -1,5 +1,6 @@
 """Tokenized pairs on disk: written once, checked, read row by row."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -171,6 +172,12 @@ class RowWriter:
             os.fsync(file.fileno())
             file.close()
 
+    def discard(self):
+        """Closes the files, whether or not what is left to write finds a place on the disk."""
+        for file in self.files.values():
+            with contextlib.suppress(OSError):
+                file.close()
+
 
 class StoreWriter:
     """Writes a store that appears in its place only when it is complete.
@@ -201,9 +208,11 @@ class StoreWriter:
         return self
 
     def __exit__(self, error_type, error, traceback):
-        for writer in self.writers.values():
-            writer.close()
-        shutil.rmtree(self.temporary, ignore_errors=True)  # Gone already if all went well.
+        try:
+            for writer in self.writers.values():
+                writer.discard()
+        finally:
+            shutil.rmtree(self.temporary, ignore_errors=True)  # Gone already if all went well.
 
     def finish(self, statistics: Statistics):
         """Puts the store in its place."""

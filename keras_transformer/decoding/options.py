@@ -73,6 +73,8 @@ class SearchOptions:
         if self.max_length is not None:
             self._check(self.max_length >= 0, "`max_length` must not be negative, or `None`", "max_length")
             self._check(self.min_length <= self.max_length, f"`min_length` must be at most {self.max_length}", "min_length")
+        object.__setattr__(self, "banned_ids", tuple(self.banned_ids))  # A list cannot be looked up.
+        self._check(min(self.banned_ids, default=0) >= 0, "`banned_ids` must not be negative", "banned_ids")
         self._check(self.extra_length >= 0, "`extra_length` must not be negative", "extra_length")
         self._check(self.stopping in STOPPING, f"`stopping` must be one of {STOPPING}", "stopping")
         self._check_sampling()

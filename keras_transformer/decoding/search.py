@@ -105,7 +105,10 @@ class Search:
         import tensorflow as tf  # noqa: TID251
 
         inputs = {name: tf.cast(x, index_dtype()) if x.dtype.is_integer else x for name, x in inputs.items()}
-        added = -tf.shape(inputs["source_ids"])[1] % SOURCE_LENGTHS
+        length = tf.shape(inputs["source_ids"])[1]
+        added = -length % SOURCE_LENGTHS
+        if self.model.config.positions == "learned":  # There are none beyond the last.
+            added = tf.maximum(tf.minimum(added, self.model.config.max_length - length), 0)
         inputs["source_ids"] = tf.pad(inputs["source_ids"], [[0, 0], [0, added]], constant_values=self.model.config.pad_id)
         first, last = self.capacities(inputs["max_lengths"])
         state = self.start(inputs, first)

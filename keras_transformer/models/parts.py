@@ -11,6 +11,7 @@ from keras_transformer.layers import (
     TiedLogits,
     TokenEmbedding,
 )
+from keras_transformer.layers.initializers import initializer_for
 from keras_transformer.models.config import TransformerConfig
 
 
@@ -124,11 +125,17 @@ def make_blocks(block_class: type, options: dict | None, config: TransformerConf
                 "layer_norm_epsilon": config.layer_norm_epsilon,
                 "dtype": policy,
                 "name": f"{side}_block_{index}",
-                **(options or {}),
+                **options_of_block(options or {}, f"{side}_block_{index}"),
             }
         )
         for index in range(getattr(config, f"num_{side}_layers"))
     ]
+
+
+def options_of_block(options: dict, name: str) -> dict:
+    """Returns the options of one of several blocks: a seeded initializer would give all of them the same weights."""
+    initializer = keras.initializers.Initializer
+    return {key: initializer_for(value, name) if isinstance(value, initializer) else value for key, value in options.items()}
 
 
 def make_final_norm(config: TransformerConfig, policy, name: str) -> keras.layers.Layer | None:

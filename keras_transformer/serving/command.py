@@ -8,6 +8,7 @@ from itertools import islice
 from keras_transformer.serving import client as module
 from keras_transformer.serving.client import Client
 from keras_transformer.serving.errors import ServingError
+from keras_transformer.text.lines import one_line, stream_lines
 
 CHUNK = 256  # Lines that are sent before the first answer is written.
 
@@ -84,7 +85,7 @@ def described_tensors(arrow: str, tensors: dict[str, dict]) -> Iterator[str]:
 
 def input_lines(texts: Sequence[str]) -> Iterable[str]:
     """Returns the texts of the command line, or the lines of the standard input."""
-    return texts if texts and list(texts) != ["-"] else (line.rstrip("\r\n") for line in sys.stdin)
+    return texts if texts and list(texts) != ["-"] else stream_lines(sys.stdin)
 
 
 def in_chunks(client: Client, lines: Iterable[str], options: argparse.Namespace) -> Iterator[str]:
@@ -123,8 +124,3 @@ def score_lines(client: Client, pairs: list[str], options: argparse.Namespace, f
             raise ValueError(f"--score needs a sentence, a tab and a translation a line. Received: line {number}: {pair}")
     sources, targets = zip(*(pair.split("\t", 1) for pair in pairs), strict=True)
     yield from (f"{one.log_probability:.4f}\t{one.token_count}" for one in client.score(sources, targets))
-
-
-def one_line(text: str) -> str:
-    """Returns a text without line breaks."""
-    return " ".join(text.splitlines())

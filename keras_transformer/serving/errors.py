@@ -1,7 +1,8 @@
 """What can go wrong between a client and a server, and what to do about it."""
 
-BAD_REQUEST, NOT_FOUND, TOO_MANY, UNAVAILABLE, TIMED_OUT = 400, 404, 429, 503, 504
+OK, BAD_REQUEST, NOT_FOUND, TOO_MANY, UNAVAILABLE, TIMED_OUT = 200, 400, 404, 429, 503, 504
 RETRIED = (None, TOO_MANY, UNAVAILABLE, TIMED_OUT)
+SHOWN = 200  # Characters of an answer that is not understood.
 
 HELP = {
     None: "Is the server running, and is this its port? By default it is 8501 for http:// and 8500 for grpc://",
@@ -35,6 +36,12 @@ def refusal(address: str, status: int, message: str) -> ServingError:
     hints = [hint for text, hint in HELP_BY_TEXT.items() if text in message]
     hint = hints[0] if hints else HELP.get(status, "")
     return ServingError(f"{address} answered with {status}: {message.strip()}{'. ' + hint if hint else ''}", status)
+
+
+def misdirection(address: str, text: str) -> ServingError:
+    """Makes the error of what answers, but not as TensorFlow Serving does: a web server, or a page to log in."""
+    message = f"{address} did not answer as TensorFlow Serving does, but with {' '.join(text.split())[:SHOWN]!r}"
+    return ServingError(f"{message}. Is this its REST port, 8501 by default, and does a proxy before it want `headers`?", OK)
 
 
 def silence(address: str, reason: object) -> ServingError:

@@ -56,7 +56,7 @@ def export_saved_model(
     Args:
         translator: The translator. Its options become the defaults of the served model.
         directory: The folder of the model, whose last part is its name on the server. Versions are numbered folders in it.
-        version: Number of the version. Defaults to the next one.
+        version: Number of the version, larger than those in the folder. Defaults to the next one.
         max_source_tokens: Where sources are cut. Defaults to what the model takes.
         max_target_tokens: The most tokens of a translation. Defaults to that of the longest source, and 50 more.
         max_beam_size: The widest beam that a request may ask for. Defaults to the translator's.
@@ -66,7 +66,7 @@ def export_saved_model(
             there. The answers are the same, and either runs on both.
         batch_sizes: The batch sizes that the server is to put requests together in.
         samples: Texts that the export is compared with the translator on, and that warm up the server.
-        keep: How many versions to keep. Defaults to all.
+        keep: How many versions to keep, at least one. Defaults to all.
 
     Returns:
         The folder of the version.
@@ -76,7 +76,7 @@ def export_saved_model(
         kt.export_saved_model(translator, "saved_models/en-de")  # saved_models/en-de/1
     """
     directory, samples, batch_sizes = Path(directory), list(samples), sorted(set(batch_sizes))
-    check_arguments(translator, directory, dtype, device, batch_sizes, samples)
+    check_arguments(translator, directory, dtype, device, batch_sizes, samples, keep)
     options = {
         "max_source_tokens": max_source_tokens,
         "max_target_tokens": max_target_tokens,
@@ -101,7 +101,13 @@ def export_saved_model(
 
 
 def check_arguments(
-    translator: Translator, directory: Path, dtype: str | None, device: str, batch_sizes: list[int], samples: list[str]
+    translator: Translator,
+    directory: Path,
+    dtype: str | None,
+    device: str,
+    batch_sizes: list[int],
+    samples: list[str],
+    keep: int | None,
 ):
     """Raises a `ValueError` for what cannot be exported."""
     if not translator.tokenizer.has_graph_form:
@@ -119,11 +125,22 @@ def check_arguments(
         raise ValueError(f"`batch_sizes` must be positive numbers. Received: {batch_sizes}")
     if not samples or not samples[0].strip():
         raise ValueError("`samples` needs at least one text, and the first must not be blank: a server is warmed up with it")
-    name = directory.resolve().name
+    if keep is not None and keep < 1:
+        raise ValueError(f"`keep` must be at least 1, for the version that is exported. Received: keep={keep}")
+    check_name(directory.resolve().name, "The last part of the directory")
+
+
+def check_name(name: str, what: str):
+    """Raises a `ValueError` for what cannot be the name of a model on a server.
+
+    Args:
+        name: The name.
+        what: Where it comes from, for the error message.
+    """
     if not name or name.isdigit() or not all(letter.isalnum() or letter in "-_." for letter in name):
         raise ValueError(
-            "The last part of the directory is the model's name on the server: letters, digits, '-', '_' and '.', and not a "
-            f"number alone. Received: {name!r}"
+            f"{what} is the model's name on the server: letters, digits, '-', '_' and '.', and not a number alone. "
+            f"Received: {name!r}"
         )
 
 
@@ -232,7 +249,7 @@ def main(arguments: Sequence[str] | None = None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path, help="the folder of a run, or of a saved translator")
     parser.add_argument("out", type=Path, help="the folder of the model, such as saved_models/en-de")
-    parser.add_argument("--version", type=int, help="number of the version (default: the next)")
+    parser.add_argument("--version", type=int, help="number of the version, larger than those there are (default: the next)")
     parser.add_argument("--max-source-tokens", type=int, help="where sources are cut (default: what the model takes)")
     parser.add_argument("--max-target-tokens", type=int, help="the most tokens of a translation")
     parser.add_argument("--max-beam-size", type=int, help="the widest beam that a request may ask for")

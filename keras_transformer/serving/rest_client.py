@@ -6,7 +6,7 @@ import threading
 import urllib.parse
 from collections.abc import Mapping
 
-from keras_transformer.serving.errors import refusal, silence, too_slow
+from keras_transformer.serving.errors import misdirection, refusal, silence, too_slow
 
 
 class RestConnection:
@@ -40,17 +40,18 @@ class RestConnection:
     def predict(self, signature: str, inputs: Mapping[str, list]) -> dict[str, list]:
         """Runs a signature on lists of values, one for each row."""
         body = json.dumps({"signature_name": signature, "inputs": inputs})
-        return self._ask("POST", f"{self._chosen}:predict", body.encode())["outputs"]
+        return self._ask("POST", f"{self._chosen}:predict", "outputs", body.encode())["outputs"]
 
     def status(self, every_version: bool = False) -> dict:
         """Returns the server's answer about the state of the versions."""
-        return self._ask("GET", self._model if every_version else self._chosen)
+        return self._ask("GET", self._model if every_version else self._chosen, "model_version_status")
 
     def metadata(self) -> dict:
         """Returns the server's answer about the signatures."""
-        return self._ask("GET", f"{self._chosen}/metadata")
+        return self._ask("GET", f"{self._chosen}/metadata", "metadata")
 
-    def _ask(self, method: str, path: str, body: bytes | None = None) -> dict:
+    def _ask(self, method: str, path: str, expected: str, body: bytes | None = None) -> dict:
+        """Returns the server's answer, an object that has the expected field."""
         address = self.url + path
         try:
             status, data = self._exchange(method, self._parts.path + path, body)
@@ -62,7 +63,11 @@ class RestConnection:
             raise silence(address, error or type(error).__name__) from error
         if status != http.HTTPStatus.OK:
             raise refusal(address, status, error_text(data))
-        return json.loads(data.decode("utf-8", "replace"))
+        text = data.decode("utf-8", "replace")
+        answer = json_object(text)
+        if expected not in answer:
+            raise misdirection(address, text)
+        return answer
 
     def _exchange(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
         connection, is_new = self._connection()
@@ -103,6 +108,15 @@ def version_path(version: int | None, label: str | None) -> str:
     if version is not None:
         return f"/versions/{int(version)}"
     return f"/labels/{urllib.parse.quote(label, safe='')}" if label is not None else ""
+
+
+def json_object(text: str) -> dict:
+    """Reads a JSON object; anything else is read as an empty one."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def error_text(data: bytes) -> str:

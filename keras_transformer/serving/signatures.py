@@ -174,7 +174,7 @@ class ServedTranslator(tf.Module):
     def make_search(self, beam_size: int, num_hypotheses: int):
         """Makes the graph of a search whose limits come with each text."""
         sizes = {"beam_size": beam_size, "num_hypotheses": num_hypotheses}
-        options = self.translator.options.override(**sizes, max_length=None, extra_length=0)
+        options = self.translator.searchable(self.translator.options.override(**sizes))
         return tf.function(Search(self.translator.model, options).graph_run, autograph=False)
 
     def max_lengths(self, source_lengths):

@@ -11,7 +11,6 @@ is no number, and gets its number when everything is there.
 
 import argparse
 import contextlib
-import fcntl
 import json
 import os
 import re
@@ -20,6 +19,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+from keras_transformer.locks import hold_lock
 from keras_transformer.text.files import write_bytes
 
 UNFINISHED = ".unfinished-"
@@ -53,7 +53,7 @@ def new_version(folder: str | os.PathLike, version: int | None = None) -> Iterat
 
     Args:
         folder: The folder of the model.
-        version: The number. Defaults to one more than there ever was.
+        version: The number, larger than those that a server would see. Defaults to one more than there ever was.
 
     Yields:
         The folder to write to. It has its number afterwards; everything in it has been written to the disk before.
@@ -83,6 +83,12 @@ def checked_version(folder: Path, version: int) -> int:
         raise ValueError(f"A version is a positive number. Received: version={version}")
     if version in {*versions_in(folder), *rolled_back_in(folder)}:
         raise ValueError(f"There is a version {version} in {folder} already. Leave `version` away to get the next one")
+    newest = max(versions_in(folder), default=0)
+    if version < newest:
+        raise ValueError(
+            f"Version {version} would not be served: there is a version {newest} in {folder}, and a server runs the newest. "
+            f"Leave `version` away to get {next_version(folder)}"
+        )
     return version
 
 
@@ -157,8 +163,7 @@ def label_newest(folder: Path):
 def locked(folder: Path) -> Iterator[None]:
     """Lets one process at a time change the versions of a model, and clears away what a killed one has left."""
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / ".lock", "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # Given back when the process ends, however it ends.
+    with hold_lock(folder / ".lock"):
         for leftover in [*folder.glob(f"{UNFINISHED}*"), *folder.glob(f"{REMOVED}*")]:
             shutil.rmtree(leftover, ignore_errors=True)
         yield

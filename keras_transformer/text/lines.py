@@ -6,6 +6,7 @@ import random
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import IO
 
 from keras_transformer.text.strings import clean_text
 
@@ -77,9 +78,32 @@ def decode_line(line: bytes, path: Path, number: int) -> str:
             f"{path}, line {number}: not valid UTF-8 ({error.reason}, byte {error.start} of the line). Convert the file "
             f"first, for example: iconv -f ISO-8859-1 -t UTF-8 {path.name}"
         ) from error
+    return bare_line(text, number)
+
+
+def bare_line(text: str, number: int) -> str:
+    """Returns a line without its end, and the first one without a byte order mark."""
     if number == 1:
         text = text.removeprefix("\ufeff")
     return text.removesuffix("\n").removesuffix("\r")
+
+
+def stream_lines(stream: IO) -> Iterator[str]:
+    """Reads the lines of a stream, such as `sys.stdin`, without their ends, each as soon as it is there.
+
+    Args:
+        stream: The stream. If bytes lie under it, they are read as UTF-8, whatever the locale.
+
+    Yields:
+        The lines. Lines end as in `read_lines`; what is not valid Unicode becomes U+FFFD, for there is no file to mend.
+    """
+    for number, line in enumerate(getattr(stream, "buffer", stream), start=1):
+        yield bare_line(clean_text(line), number)
+
+
+def one_line(text: str) -> str:
+    """Returns a text without line breaks."""
+    return " ".join(text.splitlines())
 
 
 def all_lines(data: Lines) -> Iterator[str]:

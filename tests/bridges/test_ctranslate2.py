@@ -65,6 +65,13 @@ def test_a_translator(tmp_path):
     assert len(result[0].hypotheses[0]) <= 5
 
 
+def test_only_a_model_of_ctranslate2_is_replaced(tmp_path):
+    (tmp_path / "recipe.toml").write_text("of a run")
+    with pytest.raises(ValueError, match=r"Only an empty folder, or one with a model.bin, is replaced"):
+        write_model(make_model(vocabulary_size=40), TOKENS, TOKENS, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["recipe.toml"]
+
+
 def test_what_ctranslate2_cannot_compute(tmp_path):
     with pytest.raises(ValueError, match="computes the paper's blocks only, and not RotaryEncoderBlock"):
         write_model(rotary_transformer(vocabulary_size=40), TOKENS, TOKENS, tmp_path / "model")

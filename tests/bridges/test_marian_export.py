@@ -63,6 +63,13 @@ def test_command(tmp_path, size, seen, capfd):
     seen(f"{len(texts)} texts, {len(hostile)} of them hostile; {others} with another text of the same score")
 
 
+def test_only_a_translator_is_replaced(tmp_path):
+    (tmp_path / "run" / "checkpoints").mkdir(parents=True)
+    with pytest.raises(SystemExit, match=r"error: Only an empty folder, or one with a translator.json, is replaced"):
+        main([str(tmp_path / "nothing"), str(tmp_path / "out"), "--save", str(tmp_path / "run")])
+    assert [path.name for path in tmp_path.rglob("*")] == ["run", "checkpoints"]
+
+
 @pytest.mark.proof("A model that was imported, with separate vocabularies, and trained on is exported like any other")
 def test_exports_again_after_fine_tuning(tmp_path, size, seen):
     if size(True, full=False):

@@ -1,14 +1,17 @@
 """The cache of tokenized corpora: found again, made again when something changed, never half written."""
 
+import errno
+import io
 import json
 import multiprocessing
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import keras_transformer as kt
-from keras_transformer.data import building, parallel_dataset
+from keras_transformer.data import building, parallel_dataset, store
 from keras_transformer.data.store import Store
 from tests.data.conftest import generated_lines
 
@@ -76,6 +79,32 @@ def test_an_interrupted_build_leaves_nothing(files, tokenizer, monkeypatch, tmp_
 
     monkeypatch.setattr(building, "write_chunk", interrupt)
     with pytest.raises(KeyboardInterrupt):
+        parallel_dataset(*files, tokenizer)
+    assert stores(tmp_path) == []
+
+
+def no_space(*_, **__):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+class FullDisk(io.FileIO):
+    """A file that nothing can be written to."""
+
+    write = no_space
+
+
+def fill_up_when(moment, monkeypatch):
+    if moment == "index":
+        monkeypatch.setattr(Path, "write_text", no_space)
+        return
+    buffer = {"write": 16, "close": 1 << 20}[moment]  # Bytes, before anything is written.
+    monkeypatch.setattr(store, "open", lambda path, mode: io.BufferedWriter(FullDisk(path, mode), buffer), raising=False)
+
+
+@pytest.mark.parametrize("moment", ["write", "close", "index"])
+def test_a_full_disk_is_said_and_nothing_is_left_on_it(files, tokenizer, monkeypatch, tmp_path, moment):
+    fill_up_when(moment, monkeypatch)
+    with pytest.raises(OSError, match="No space left on device"):
         parallel_dataset(*files, tokenizer)
     assert stores(tmp_path) == []
 

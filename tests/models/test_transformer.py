@@ -49,6 +49,14 @@ def test_inputs_and_outputs_have_the_promised_names_and_types(policy):
     assert keras.backend.standardize_dtype(logits.dtype) == "float32"
 
 
+def test_a_seeded_initializer_gives_every_block_weights_of_its_own():
+    options = {"kernel_initializer": keras.initializers.GlorotUniform(seed=3)}
+    models = [kt.Transformer(small_config(), encoder_block_options=options, decoder_block_options=options) for _ in range(2)]
+    kernels = [[numpy_of(v).ravel()[:8] for v in model.weights if v.path.endswith("kernel")] for model in models]
+    assert len({tuple(kernel) for kernel in kernels[0]}) == len(kernels[0])
+    np.testing.assert_array_equal(*kernels)
+
+
 def test_variable_paths_are_readable_and_unique():
     paths = [v.path for v in kt.Transformer(small_config(tie="none")).weights]
     assert len(set(paths)) == len(paths)

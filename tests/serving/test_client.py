@@ -199,6 +199,16 @@ def test_what_will_not_change_is_asked_once(pauses, status, content):
     assert not pauses
 
 
+@pytest.mark.parametrize("content", [b"<p>\nLog in " + b"x" * 500 + b"</p>", ["Log in"], {"status": "Log in"}])
+def test_what_is_no_translation_server(pauses, content):
+    with Scripted((200, content)) as server:
+        with pytest.raises(ServingError, match=r":predict did not answer as .*Log in.* REST port") as error:
+            Client(server.url, model="toy").translate("a")
+        assert len(server.requests) == 1
+    assert error.value.status == 200 and not error.value.can_retry
+    assert "</p>" not in str(error.value) and not pauses
+
+
 def test_a_connection_is_kept_and_replaced_when_the_server_closed_it(pauses):
     def answer_and_close(handler):
         handler.close_connection = True
@@ -315,6 +325,12 @@ def test_command_line(server, capsys, monkeypatch):
     assert capsys.readouterr().out == "1\tAVAILABLE\n"
     assert run(server, "--metadata") == 0
     assert "score\n  <- source: string [-1]\n" in capsys.readouterr().out
+
+
+def test_a_line_for_each_line(server, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"one\rtwo\r\ncaf\xe9\n"), encoding="utf8"))
+    assert run(server) == 0
+    assert capsys.readouterr().out == "ONE TWO\nCAF\ufffd\n"
 
 
 def test_command_line_errors(server, capsys):

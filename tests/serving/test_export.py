@@ -227,6 +227,21 @@ def test_blank_texts_and_no_texts(session):
     assert session.run("serving_default", {"text": np.array([], object)})["translation"].shape == (0,)
 
 
+def test_limits_narrower_than_the_translators(translator, tmp_path):
+    limits = {"max_source_tokens": 4, "max_target_tokens": 3, "max_beam_size": 1, "num_hypotheses": 4}
+    version = kt.export_saved_model(translator, tmp_path / "en-de", **limits, batch_sizes=[1])
+    sources = texts(20)
+    is_long = [len(row) > 4 for row in translator.tokenizer.source.encode(sources)]
+    expected = translator.translate(sources, beam_size=1, max_length=3, return_scores=True)
+    with SavedModelSession(version) as session:
+        answer, aligned = (session.run(name, {"text": sources}) for name in ("serving_default", "align"))
+        assert session.run("nbest", {"text": sources})["translations"].shape == (20, 4)
+    assert answer["truncated"].tolist() == is_long and set(is_long) == {True, False}
+    assert aligned["alignment"].shape == (20, 3 + 1, 4 + 1)
+    whole = [number for number in range(20) if not is_long[number]]
+    assert_as_translated({name: values[whole] for name, values in answer.items()}, [expected[number] for number in whole])
+
+
 @pytest.mark.proof("A model with a user's own blocks is exported and answers as its translator does")
 def test_blocks_of_a_user_as_the_next_version(version, tmp_path, seen):
     folder = tmp_path / "en-de"
@@ -239,6 +254,9 @@ def test_blocks_of_a_user_as_the_next_version(version, tmp_path, seen):
         assert_as_translated(session.run("serving_default", {"text": sources}), rotary.translate(sources, return_scores=True))
     with pytest.raises(ValueError, match="There is a version 2"):
         kt.export_saved_model(rotary, folder, version=2)
+    with pytest.raises(ValueError, match="Version 1 would not be served"):
+        kt.export_saved_model(rotary, folder, version=1, keep=1)
+    assert next_version.is_dir()
     seen("rotary attention, a gate with weights of its own, two vocabularies; 20 sentences")
 
 
@@ -279,6 +297,8 @@ def test_what_cannot_be_exported(translator, tmp_path):
         kt.export_saved_model(translator, tmp_path / "a", dtype="int8")
     with pytest.raises(ValueError, match="`device` must be one of"):
         kt.export_saved_model(translator, tmp_path / "a", device="tpu")
+    with pytest.raises(ValueError, match=r"`keep` must be at least 1.* Received: keep=0"):
+        kt.export_saved_model(translator, tmp_path / "a", keep=0)
     assert not list(tmp_path.iterdir())
 
 

@@ -30,6 +30,20 @@ def test_numbers_go_on(tmp_path):
     assert versions_in(tmp_path) == [3, 4, 10]
 
 
+def test_a_new_version_is_the_newest(tmp_path):
+    add(tmp_path, 1)
+    with new_version(tmp_path, 5):
+        pass
+    message = "Version 3 would not be served: there is a version 5 .* Leave `version` away to get 6"
+    with pytest.raises(ValueError, match=message), new_version(tmp_path, 3):
+        pass
+    assert versions_in(tmp_path) == [1, 5]
+    roll_back(tmp_path)
+    with new_version(tmp_path, 3):
+        pass
+    assert versions_in(tmp_path) == [1, 3] and rolled_back_in(tmp_path) == [5]
+
+
 def test_rolling_back_removes_nothing(tmp_path):
     add(tmp_path, 3)
     assert roll_back(tmp_path) == (3, 2)

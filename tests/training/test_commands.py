@@ -14,6 +14,7 @@ import pytest
 
 import keras_transformer as kt
 from keras_transformer.callbacks import average_weights
+from keras_transformer.text.lines import one_line
 from training import average, evaluate, train, trainer, translate
 from training.scores import corpus_scores
 
@@ -139,6 +140,13 @@ class TestEvaluate:
         for score in corpus_scores(translations, references):
             assert any(line.split() == ["test.digits", score.name, str(score), score.signature] for line in out.splitlines())
 
+    def test_a_line_for_each_translation(self, folder, ask, tmp_path, monkeypatch):
+        monkeypatch.setattr(kt.Translator, "translate", lambda self, texts, **search: ["4 1\r\n3\u2028"] * len(texts))
+        files = ["--source", "test.digits", "--reference", "test.reversed", "--output", tmp_path / "out.txt"]
+        ask(evaluate.main, "run", *files)
+        lines = Path("test.digits").read_text().splitlines()
+        assert (tmp_path / "out.txt").read_bytes() == b"4 1 3\n" * len(lines)
+
     def test_several_references(self, folder, ask):
         out = ask(evaluate.main, "run", "--source", "test.digits", "--reference", "test.reversed", "test.reversed")
         assert "nrefs:2" in out
@@ -215,6 +223,12 @@ class TestTranslate:
         expected = kt.Translator.load("run/translator").translate(["3 1 4", "", "2 7"], beam_size=1)
         assert lines == [*expected, ""] and expected[1] == ""
 
+    def test_a_line_for_each_line(self, folder, ask, monkeypatch):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"3 1\r4\n2 \xff7\n"), encoding="utf8"))
+        lines = ask(translate.main, "run", "--beam-size", "1").split("\n")
+        expected = kt.Translator.load("run/translator").translate(["3 1\r4", "2 \ufffd7"], beam_size=1)
+        assert lines == [*map(one_line, expected), ""]
+
     def test_hypotheses_and_scores(self, folder, ask, monkeypatch):
         monkeypatch.setattr(sys, "stdin", io.StringIO("3 1 4\n2 7\n"))
         lines = [line.split("\t") for line in ask(translate.main, "run", "--num-hypotheses", "2", "--scores").splitlines()]
@@ -256,6 +270,12 @@ class TestAverage:
         out = ask(average.main, tmp_path / "run", "--checkpoints")
         assert f"Translator: {tmp_path / 'run' / 'translator-last-2'}" in out
         assert (tmp_path / "run" / "translator-last-2" / "translator.json").is_file()
+
+    def test_a_run_is_not_replaced(self, folder, complaint, tmp_path):
+        run = shutil.copytree("run", tmp_path / "run")
+        before = sorted(run.rglob("*"))
+        assert "Only an empty folder, or one with a translator.json" in complaint(average.main, run, "--output", run)
+        assert sorted(run.rglob("*")) == before
 
     @pytest.mark.parametrize(
         ("words", "message"),

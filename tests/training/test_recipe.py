@@ -145,6 +145,13 @@ class TestReading:
         with pytest.raises(ValueError, match=message):
             check_recipe(recipe)
 
+    @pytest.mark.parametrize("name", ["my recipe", "2026"])
+    def test_a_name_that_no_server_takes_is_said_before_any_work(self, write, name):
+        path = write(name=f"{name}.toml")
+        check_recipe(read_recipe(path))
+        with pytest.raises(ValueError, match=rf"Table \[export\]: .* name of the recipe's file .*Received: '{name}'"):
+            check_recipe(read_recipe(path, ["saved_model=true"]))
+
 
 class TestSettings:
     def test_the_last_word_is_theirs(self, write):

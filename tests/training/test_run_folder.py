@@ -1,7 +1,11 @@
 """When a run may begin in a folder, and when it goes on."""
 
+import errno
+import os
+
 import pytest
 
+from keras_transformer import locks
 from training.recipe import read_recipe
 from training.run_folder import RunFolder, default_output
 
@@ -45,6 +49,38 @@ def test_a_folder_of_something_else_is_left_alone(recipe, run, resume):
     with pytest.raises(ValueError, match="is not empty and has no recipe"):
         run.begin(read_recipe(recipe), resume=resume)
     assert [path.name for path in run.directory.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_what_a_killed_process_left_is_no_obstacle(recipe, run, resume):
+    run.directory.mkdir()
+    for name in (".recipe.toml.0123456789abcdef", ".lock"):
+        (run.directory / name).write_text("half")
+    run.begin(read_recipe(recipe), resume=resume)
+    assert run.recipe.is_file()
+
+
+def test_one_process_at_a_time(recipe, run):
+    run.begin(read_recipe(recipe), resume=False)
+    with run.held(), pytest.raises(ValueError, match=r"Another process is training in .*run\. Wait until it has ended"):
+        RunFolder(run.directory).held()
+    with RunFolder(run.directory).held():
+        assert run.lock.is_file()
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EIO])
+def test_where_nothing_can_be_locked_a_run_goes_without(recipe, run, number, monkeypatch):
+    def fail(*_):
+        raise OSError(number, os.strerror(number))
+
+    run.begin(read_recipe(recipe), resume=False)
+    monkeypatch.setattr(locks.fcntl, "flock", fail)
+    if number == errno.EIO:
+        with pytest.raises(OSError, match="Input/output error"):
+            run.held()
+    else:
+        with pytest.warns(UserWarning, match="cannot be locked .* let no other process train in"), run.held():
+            assert run.recipe.is_file()
 
 
 def test_what_is_missing_is_said(run):

@@ -67,7 +67,7 @@ def test_a_run_and_one_that_was_stopped(recipe_without_tests, tmp_path, seen):
         assert float(whole["loss"]) == pytest.approx(float(stopped["loss"]), rel=1e-4)
 
     assert {path.name for path in (tmp_path / "whole").iterdir()} == {
-        "averages", "checkpoints", "curves.png", "history.csv", "recipe.toml", "report.md", "results.json", "steps.csv",
-        "tokenizer.model", "translator",
+        ".lock", "averages", "checkpoints", "curves.png", "history.csv", "recipe.toml", "report.md", "results.json",
+        "steps.csv", "tokenizer.model", "translator",
     }  # fmt: skip
     assert json.loads((tmp_path / "whole" / "results.json").read_text())["training"]["epochs"] == 2

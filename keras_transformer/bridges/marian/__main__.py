@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from keras_transformer.bridges.marian.importing import from_marian
+from keras_transformer.folders import check_replaceable
 
 EXPORT = "keras_transformer.serving.export"
 
@@ -30,6 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--save", type=Path, metavar="FOLDER", help="also save the translator, to train it on or to load it")
     options, others = parser.parse_known_args(arguments)
     try:
+        if options.save is not None:
+            check_replaceable(options.save, "translator.json")
         translator = from_marian(options.model, revision=options.revision)
     except (ValueError, OSError, ImportError) as error:
         sys.exit(f"error: {error}")

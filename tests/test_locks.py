@@ -1,0 +1,38 @@
+"""Locks between processes, and between those who open the same file twice."""
+
+import subprocess
+import sys
+
+import pytest
+
+from keras_transformer import locks
+
+HOLDER = """
+import fcntl, sys
+file = open(sys.argv[1], "w")
+fcntl.flock(file, fcntl.LOCK_EX)
+print("held", flush=True)
+input()
+"""
+
+
+def test_one_at_a_time(tmp_path):
+    with locks.hold_lock(tmp_path / ".lock"), pytest.raises(BlockingIOError):
+        locks.hold_lock(tmp_path / ".lock", wait=False)
+    locks.hold_lock(tmp_path / ".lock", wait=False).close()
+
+
+def test_a_process_that_is_killed_gives_its_lock_back(tmp_path):
+    command = [sys.executable, "-c", HOLDER, str(tmp_path / ".lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(BlockingIOError):
+            locks.hold_lock(tmp_path / ".lock", wait=False)
+        process.kill()
+    locks.hold_lock(tmp_path / ".lock", wait=False).close()
+
+
+def test_where_there_are_no_locks_everybody_may(tmp_path, monkeypatch):
+    monkeypatch.setattr(locks, "fcntl", None)
+    with locks.hold_lock(tmp_path / ".lock"), locks.hold_lock(tmp_path / ".lock", wait=False):
+        assert (tmp_path / ".lock").is_file()

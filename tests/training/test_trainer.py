@@ -1,0 +1,42 @@
+"""Who trains in the folder of a run: one process, and in it the one that writes."""
+
+import json
+
+import pytest
+
+from training import trainer
+from training.recipe import read_recipe
+from training.run_folder import RunFolder
+from training.trainer import train
+
+
+@pytest.fixture
+def run(tmp_path):
+    return RunFolder(tmp_path / "run")
+
+
+def test_nobody_trains_where_another_one_does(recipe, run, monkeypatch):
+    def train_again(*_):
+        monkeypatch.setattr(trainer, "carry_out", lambda *_: {"done": True})
+        return train(read_recipe(recipe), RunFolder(run.directory), resume=True)
+
+    monkeypatch.setattr(trainer, "carry_out", train_again)
+    with pytest.raises(ValueError, match="Another process is training in"):
+        train(read_recipe(recipe), run)
+    assert train(read_recipe(recipe), run, resume=True) == {"done": True}
+
+
+def test_of_several_processes_the_one_that_writes_holds_the_folder(recipe, run, monkeypatch):
+    monkeypatch.setattr(trainer, "carry_out", lambda *_: {})
+    train(read_recipe(recipe), run)
+    with run.held():
+        monkeypatch.setattr(trainer, "is_writer", lambda: False)
+        assert train(read_recipe(recipe), run) == {}
+
+
+def test_a_finished_run_is_only_read(recipe, run):
+    run.begin(read_recipe(recipe), resume=False)
+    run.results.write_text(json.dumps({"recipe": "digits"}))
+    run.report.touch()
+    assert train(read_recipe(recipe), run, resume=True) == {"recipe": "digits"}
+    assert not run.lock.exists()
