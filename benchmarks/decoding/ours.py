@@ -18,22 +18,22 @@ class OurDecoder:
     def __init__(self, shape: Shape):
         self.vocabulary_size = shape.vocabulary_size
         self.model = make_model(shape)
-        self.searches = {}
+        self.searches, self.warm = {}, set()
 
     def prepare(self, job: Job) -> Callable[[], list]:
         """Returns a function that translates all batches of a job. The end is the last of the tokens that are asked for."""
         words = LIMIT if job.fixed_length is None else job.fixed_length - 1
         options = SearchOptions(beam_size=job.beam_size, min_length=0 if job.fixed_length is None else words)
-        is_new = options not in self.searches
-        if is_new:
+        if options not in self.searches:
             self.searches[options] = compile_search(self.model, options)
         search = self.searches[options]
         batches = [
             {"source_ids": padded(rows), "max_lengths": np.full(len(rows), words, "int32")}
             for rows in job.batches(self.vocabulary_size)
         ]
-        if is_new or keras.backend.backend() == "jax":
-            translate(search, batches)
+        if (options, job.batch_size) not in self.warm or keras.backend.backend() == "jax":
+            translate(search, batches)  # Larger batches have another graph than small ones.
+            self.warm.add((options, job.batch_size))
         return lambda: translate(search, batches)
 
     def read(self, job: Job, found: list) -> tuple[list[list[int]], list[int]]:
