@@ -99,7 +99,8 @@ class BeamSearch:
         # The best 2K of all.
         totals = ops.reshape(state["log_probs"][:, :, None] + best, (-1, width * count))
         missing = 2 * self.beam_size - width * count  # A vocabulary smaller than the beam.
-        totals = ops.pad(totals, [(0, 0), (0, max(0, missing))], constant_values=IMPOSSIBLE)
+        if missing > 0:
+            totals = ops.pad(totals, [(0, 0), (0, missing)], constant_values=IMPOSSIBLE)
         totals, places = ops.top_k(totals, 2 * self.beam_size)  # (B, 2K)
         places = ops.minimum(ops.cast(places, index_dtype()), width * count - 1)
         parents = places // count

@@ -11,8 +11,8 @@ Two ways of keeping the keys and values of hypotheses that come from one another
 import keras
 from keras import ops, tree
 
-from keras_transformer.decoding.gathering import add_zeros, index_dtype, take_beams
-from keras_transformer.layers.attention_cache import own_buffers
+from keras_transformer.decoding.gathering import add_zeros, index_dtype, take, take_beams
+from keras_transformer.layers.attention_cache import own_buffers, rows_from
 
 PLACES = 16  # A cache that was tidied has room for a multiple of so many keys: some libraries prepare for each size once.
 
@@ -87,10 +87,14 @@ class SharedDecoder:
         visible = ops.logical_or(cache["visible"][:, :width], own)  # (B, K, L)
         slot_positions = ops.where(places < slot, cache["slot_positions"], ops.cast(position, index_dtype()))  # (B, 1, L)
         shared = {"slot": slot, "slot_positions": slot_positions[:, 0], "visible": visible}
-        blocks = {
-            name: {"self_attention": {**past, **shared}, "cross_attention": cache["fixed"][name]}
-            for name, past in cache["past"].items()
-        }
+        rows = {}  # Where to write, by the number of heads: found once for all blocks.
+        blocks = {}
+        for name, past in cache["past"].items():
+            num_heads = past["key"].shape[1]
+            if num_heads not in rows:
+                rows[num_heads] = rows_from(past["key"], slot, width)
+            self_attention = {**past, **shared, "slot_rows": rows[num_heads]}
+            blocks[name] = {"self_attention": self_attention, "cross_attention": cache["fixed"][name]}
         positions = ops.broadcast_to(position, (width,))
         logits, new = self.model.decode_step(ids, positions, {"source_mask": cache["fixed"]["source_mask"], **blocks})
         past = {name: {part: new[name]["self_attention"][part] for part in old} for name, old in cache["past"].items()}
@@ -129,7 +133,7 @@ def take_places(x, places):
     batch_size, size, length = tuple(ops.shape(x))[:3]
     first = ops.arange(batch_size * size, dtype=index_dtype()) * ops.cast(length, index_dtype())
     rows = ops.reshape(first, (batch_size, size, 1)) + places[:, None, :]
-    return ops.take(ops.reshape(x, (batch_size * size * length, *x.shape[3:])), rows, axis=0)
+    return take(ops.reshape(x, (batch_size * size * length, *x.shape[3:])), rows)
 
 
 class CopyingDecoder:
@@ -161,7 +165,7 @@ class CopyingDecoder:
         """Makes hypothesis k the heir of hypothesis `parents[b, k]`."""
         first = ops.arange(ops.shape(parents)[0])[:, None] * self.beam_size
         rows = ops.reshape(first + ops.cast(parents, first.dtype), (-1,))
-        return tree.map_structure(lambda x: ops.take(x, rows, axis=0), cache)
+        return tree.map_structure(lambda x: take(x, rows), cache)
 
     def grow(self, cache: dict, position, capacity) -> dict:
         """Is never called: a cache of unknown form has its full size from the beginning."""

@@ -5,13 +5,13 @@ import numpy as np
 from keras import ops, tree
 
 from keras_transformer.decoding.beam import BeamSearch
-from keras_transformer.decoding.gathering import add_zeros, index_dtype
+from keras_transformer.decoding.gathering import add_zeros, index_dtype, take
 from keras_transformer.decoding.limits import Limits
 from keras_transformer.decoding.mixed_beam import MixedBeamSearch
 from keras_transformer.decoding.model_cache import make_decoder
 from keras_transformer.decoding.options import SearchOptions
 from keras_transformer.decoding.token_by_token import TokenByToken
-from keras_transformer.layers.spaced_kernel import spaced_kernels, use_spaced_kernels
+from keras_transformer.layers.spaced_kernel import plain_weights, spaced_kernels, use_spaced_kernels
 
 SEGMENT = {"tensorflow": 8}  # Number of target positions that caches have room for at first, and by which they grow.
 # Sizes in a TensorFlow graph. Its products are prepared anew for each size, so that there should not be too many.
@@ -139,7 +139,10 @@ class Search:
         rows = tf.range(tf.shape(inputs["source_ids"], index_dtype())[0])
         start = state, rows, self.result(inputs, state)
         with use_spaced_kernels(spaced_kernels(self.model.parts.decoder_blocks) if self.spaces_kernels else {}):
-            return tf.while_loop(has_more, body, start, shape_invariants=tree.map_structure(with_open_sizes, start))[2]
+            # Weights are read once, and not in every step.
+            weights = [(variable, tf.convert_to_tensor(variable.value)) for variable in plain_weights(self.model)]
+            with keras.StatelessScope(state_mapping=weights):
+                return tf.while_loop(has_more, body, start, shape_invariants=tree.map_structure(with_open_sizes, start))[2]
 
 
 def run_steps(strategy: BeamSearch | TokenByToken, state: dict, fewest=0) -> dict:
@@ -171,7 +174,7 @@ def with_open_sizes(x):
 
 def take_rows(tensors: dict, rows) -> dict:
     """Takes some sentences of a batch; what is no tensor of sentences stays as it is."""
-    return tree.map_structure(lambda x: ops.take(x, rows, axis=0) if len(x.shape) else x, tensors)
+    return tree.map_structure(lambda x: take(x, rows) if len(x.shape) else x, tensors)
 
 
 def put_rows(found: dict, rows, new: dict) -> dict:

@@ -20,17 +20,18 @@ def write_at(cache, new, positions):
     Returns:
         The cache `(B, N, L, H)` with `new` in it.
     """
-    rows, places, new_rows = as_rows(cache, new, positions)
-    return ops.reshape(ops.scatter_update(rows, places[:, None], new_rows), ops.shape(cache))
+    rows = rows_of(cache, positions)  # (B * N * T,)
+    return ops.reshape(ops.scatter_update(as_rows(cache), rows[:, None], as_rows(new)), ops.shape(cache))
 
 
-def write_from(cache, new, slot):
+def write_from(cache, new, slot, slot_rows=None):
     """Writes keys or values into a cache, all sentences in the same places.
 
     Args:
         cache: Float tensor `(B, N, L, H)`. In a TensorFlow graph it must be nobody else's (see `own_buffers`).
         new: Float tensor `(B, N, T, H)`.
         slot: Integer scalar, the first place to write to.
+        slot_rows: What `rows_from` returned for this slot and caches of this size, if it is known already.
 
     Returns:
         The cache `(B, N, L, H)` with `new` in it.
@@ -38,15 +39,44 @@ def write_from(cache, new, slot):
     if keras.backend.backend() != "tensorflow":
         return ops.slice_update(cache, (0, 0, slot, 0), new)
     # On TensorFlow, Keras' update of a slice is an operation that XLA has to compile.
-    places = slot + ops.arange(ops.shape(new)[2])
     if not in_tensorflow_graph():
-        return write_at(cache, new, places)
+        return write_at(cache, new, slot + ops.arange(ops.shape(new)[2]))
     import tensorflow as tf  # noqa: TID251
 
     # A scatter copies the whole cache in every step. This one writes where the cache is: every step needs the token that the
     # one before has found with the cache as it was, so nobody can still be reading it.
-    rows, places, new_rows = as_rows(cache, new, places)
-    return tf.reshape(tf.raw_ops.InplaceUpdate(x=rows, i=places, v=new_rows), tf.shape(cache))
+    rows = rows_of(cache, slot + ops.arange(ops.shape(new)[2])) if slot_rows is None else slot_rows
+    return tf.reshape(tf.raw_ops.InplaceUpdate(x=as_rows(cache), i=rows, v=as_rows(new)), tf.shape(cache))
+
+
+def rows_from(cache, slot, count: int):
+    """Finds the rows that `write_from` writes to, for all caches of one size.
+
+    Args:
+        cache: Float tensor `(B, N, L, H)`.
+        slot: Integer scalar, the first place to write to.
+        count: The number of places (T).
+
+    Returns:
+        An integer tensor `(B * N * T,)`, or `None` where `write_from` needs none.
+    """
+    if not (keras.backend.backend() == "tensorflow" and in_tensorflow_graph()):
+        return None
+    return rows_of(cache, slot + ops.arange(count))
+
+
+def rows_of(cache, positions):
+    """Returns which rows of `as_rows(cache)` the positions `(T,)` or `(B, T)` are, `(B * N * T,)`."""
+    batch_size, num_heads, length = tuple(ops.shape(cache))[:3]
+    heads = ops.reshape(ops.arange(batch_size * num_heads), (batch_size, num_heads, 1))
+    positions = ops.cast(positions, heads.dtype)
+    rows = heads * length + (positions if len(positions.shape) == 1 else positions[:, None, :])  # (B, N, T)
+    return ops.reshape(rows, (-1,))
+
+
+def as_rows(x):
+    """Returns a tensor `(B, N, L, H)` as rows, `(B * N * L, H)`."""
+    return ops.reshape(x, (-1, x.shape[-1]))
 
 
 def at_places(bias, slot_positions):
@@ -64,15 +94,6 @@ def at_places(bias, slot_positions):
     bias = ops.reshape(bias, (1,) * (4 - len(bias.shape)) + tuple(ops.shape(bias)))
     bias = ops.broadcast_to(bias, (ops.shape(slot_positions)[0], *tuple(ops.shape(bias))[1:]))
     return ops.take_along_axis(bias, slot_positions[:, None, None, :], axis=-1)
-
-
-def as_rows(cache, new, positions):
-    """Returns a cache as rows `(B * N * L, H)`, the rows to write to `(B * N * T,)`, and what to write `(B * N * T, H)`."""
-    batch_size, num_heads, length = ops.shape(new)[0], new.shape[1], ops.shape(cache)[2]
-    heads = ops.reshape(ops.arange(batch_size * num_heads), (batch_size, num_heads, 1))
-    positions = ops.cast(positions, heads.dtype)
-    places = heads * length + (positions if len(positions.shape) == 1 else positions[:, None, :])  # (B, N, T)
-    return ops.reshape(cache, (-1, cache.shape[-1])), ops.reshape(places, (-1,)), ops.reshape(new, (-1, new.shape[-1]))
 
 
 def own_buffers(caches: dict) -> dict:

@@ -60,7 +60,7 @@ class MultiHeadAttention(keras.layers.Layer):
             it is only read, and `value` and `key` are not needed). Where several queries of a sentence are alternatives and
             not successors, as in beam search, a growing cache has three more entries: `slot`, the first of the places that
             are written to in place of `positions`; `slot_positions` `(B, L)`, the position that each place stands for; and
-            `visible` `(B, T, L)`, which places a query sees.
+            `visible` `(B, T, L)`, which places a query sees. It may have `slot_rows` (`attention_cache.rows_from`) as well.
         return_attention_scores: Whether to return the attention weights as well.
         training: Whether dropout is at work.
 
@@ -283,7 +283,7 @@ class MultiHeadAttention(keras.layers.Layer):
         written = {}
         for name, new in {"key": heads_first(key), "value": heads_first(value)}.items():  # (B, N, T, H)
             if "slot" in cache:
-                written[name] = write_from(cache[name], new, cache["slot"])
+                written[name] = write_from(cache[name], new, cache["slot"], cache.get("slot_rows"))
             else:
                 written[name] = write_at(cache[name], new, positions)
         return {**cache, **written}

@@ -99,6 +99,17 @@ def spaced_kernel_of(dense) -> SpacedKernel | None:
     return _IN_USE.get().get(id(getattr(dense, "__self__", dense)))
 
 
+def plain_weights(model: keras.Model) -> list[keras.Variable]:
+    """Returns the floating-point weights of a model, but not those of layers for which laid out kernels are in use."""
+    spaced = [part for part in parts_of([model]) if type(part) is keras.layers.Dense and spaced_kernel_of(part) is not None]
+    replaced = {id(variable) for part in spaced for variable in part.variables}
+    return [
+        variable
+        for variable in model.variables
+        if id(variable) not in replaced and keras.backend.is_float_dtype(variable.dtype)
+    ]
+
+
 def spaced_dense(dense: keras.layers.Dense) -> SpacedKernel:
     """Lays out a layer of Keras."""
     bias = ops.pad(dense.bias, [[0, GAP]]) if dense.use_bias else None

@@ -2,17 +2,18 @@
 
 A server reads and optimizes all functions of a model before its first answer, and that takes longer the more nodes they have.
 More than half of what tracing leaves behind computes something that another node of the same function computes as well: above
-all, sizes of tensors and small constants.
+all, sizes of tensors and small constants. Others turn a tensor round and back (`detours`).
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from tensorflow.core.protobuf import saved_model_pb2  # noqa: TID251
 from tensorflow.python.framework import op_def_registry  # noqa: TID251
 from tensorflow.python.saved_model import fingerprinting_utils  # noqa: TID251
 
+from keras_transformer.serving.detours import drop_detours
 from keras_transformer.serving.graph_checks import is_scalar
+from keras_transformer.serving.graph_order import in_order, node_of
 
 # They write into the memory of a tensor, so each needs one of its own.
 IN_PLACE = ("Empty", "InplaceUpdate")
@@ -28,6 +29,7 @@ def slim_saved_model(folder: Path):
     path = Path(folder) / "saved_model.pb"
     model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
     for function in model.meta_graphs[0].graph_def.library.function:
+        drop_detours(function)
         slim_function(function)
     path.write_bytes(model.SerializeToString(deterministic=True))
     fingerprinting_utils.write_fingerprint(str(folder))
@@ -51,30 +53,6 @@ def slim_function(function):
     kept = [without_hints(node) for name, node in nodes.items() if name in needed]
     function.ClearField("node_def")
     function.node_def.extend(kept)
-
-
-def in_order(nodes: dict) -> Iterator:
-    """Yields nodes, each after those whose outputs it takes. (Not by recursion: graphs are deep.)"""
-    begun, done = set(), set()
-    for name in nodes:
-        waiting = [name]
-        while waiting:
-            name = waiting[-1]
-            missing = [one for one in map(node_of, nodes[name].input) if one in nodes and one not in begun]
-            if name in begun or not missing:
-                waiting.pop()
-                if name not in done:
-                    done.add(name)
-                    begun.add(name)
-                    yield nodes[name]
-            else:
-                begun.add(name)
-                waiting += missing
-
-
-def node_of(tensor: str) -> str:
-    """Returns the name of the node that a tensor, or a control dependency, comes from."""
-    return tensor.removeprefix("^").partition(":")[0]
 
 
 def renamed(tensor: str, heirs: dict[str, str]) -> str:

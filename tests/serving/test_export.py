@@ -311,14 +311,28 @@ def test_the_graph_has_only_what_servers_have(version):
         check_graph(graph)
 
 
+def loops_of(graph) -> list:
+    """Returns the functions that are repeated."""
+    names = [function.signature.name for function in graph.library.function]
+    return [
+        function for function, name in zip(graph.library.function, names, strict=True) if "while" in name and "body" in name
+    ]
+
+
+def test_a_step_reads_weights_and_caches_as_they_are(version):
+    steps = [function for function in loops_of(read_graph(version)) if any(node.op == "MatMul" for node in function.node_def)]
+    assert steps
+    for step in steps:
+        assert not [node.name for node in step.node_def if node.op == "ReadVariableOp"]
+        attention = [node.op for node in step.node_def if "attention" in node.name]
+        assert attention.count("BatchMatMulV2") == 4  # Two attentions of one layer.
+        assert attention.count("Transpose") == 6  # Queries and results of both, the new key and the new value: no cache.
+
+
 def test_what_a_gpu_lacks_is_noticed(version):
     graph = read_graph(version)
-    bodies = [
-        function
-        for function in graph.library.function
-        if "while" in function.signature.name and "body" in function.signature.name
-    ]
-    node = next(node for function in bodies for node in function.node_def if node.op == "SelectV2" and node.attr["T"].type == 9)
+    nodes = [node for function in loops_of(graph) for node in function.node_def]
+    node = next(node for node in nodes if node.op == "SelectV2" and node.attr["T"].type == 9)
     node.op, node.attr["T"].type = "AddV2", 3  # int32
     del node.input[2:]
     with pytest.raises(ValueError, match=r"AddV2\[int32\] in a loop is computed on the host"):

@@ -1,6 +1,7 @@
 """Smaller graphs that compute the same."""
 
 import keras
+import numpy as np
 import pytest
 
 if keras.backend.backend() != "tensorflow":
@@ -63,3 +64,31 @@ def test_equal_nodes_become_one_and_results_stay(tmp_path):
     slim_saved_model(tmp_path)
     assert operations(tmp_path) == after, "There was more to merge"
     tf.saved_model.experimental.read_fingerprint(str(tmp_path))
+
+
+class Attention(tf.Module):
+    """Keys that are turned round and back before they are multiplied, as attention does with those of a cache."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None, 2, 3], tf.float32), tf.TensorSpec([None, 2, None, 3], tf.float32)])
+    def run(self, query, key):
+        read = tf.transpose(key, (0, 2, 1, 3))  # (B, L, N, H)
+        turned_back = tf.transpose(read, (0, 2, 1, 3))  # (B, N, L, H)
+        query = tf.reshape(tf.reshape(query, (-1, 3)), tf.shape(query))
+        scores = tf.matmul(tf.transpose(query, (0, 2, 1, 3)), tf.transpose(turned_back, (0, 1, 3, 2)))  # (B, N, T, L)
+        sums = tf.matmul(tf.transpose(scores, (0, 1, 3, 2)), tf.transpose(scores, (0, 1, 3, 2)), transpose_a=True)
+        turned_twice = tf.transpose(tf.transpose(key, (1, 2, 3, 0)), (1, 2, 3, 0))  # Not the same as before.
+        return {"scores": scores, "sums": sums, "same": turned_back, "other": turned_twice}
+
+
+def test_detours_are_dropped_and_results_stay(tmp_path):
+    module = Attention()
+    query, key = tf.random.normal((4, 5, 2, 3)), tf.random.normal((4, 2, 5, 3))
+    expected = module.run(query, key)
+    tf.saved_model.save(module, str(tmp_path), signatures=module.run)
+    slim_saved_model(tmp_path)
+    left = operations(tmp_path)
+    assert left.count("Transpose") == 3  # The query's heads, and the two that make something else.
+    assert left.count("Reshape") == 1
+    found = tf.saved_model.load(str(tmp_path)).signatures["serving_default"](query=query, key=key)
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, atol=1e-6)
