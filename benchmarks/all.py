@@ -15,17 +15,17 @@ from pathlib import Path
 from benchmarks.page import machine, write_section
 
 PLAN = {
-    "train_step": "--without-xla base --rounds 2 --seconds 2",
-    "fit": "--rounds 4",
+    "train_step": "--without-xla base --rounds 2 --seconds 1",
+    "fit": "--rounds 3",
     "data": "--pairs 200000 400000",
     "loss_memory": "",
-    "decode": "--rounds 1 --seconds 1",
+    "decode": "--rounds 1 --seconds 0.6 --longest 8",
     "decode_profile": "",
     "kernel_layout": "--seconds 0.3",
     "marian_import": "--rounds 1",
-    "serve": "--clients 1 8 32 --rounds 3 --seconds 8",
-    "growth": "--rounds 1",
-    "scale": "--epochs 3",
+    "serve": "--clients 1 8 32 --rounds 2 --seconds 6",
+    "growth": "--rounds 1 --seconds 0.5 --longest 5 --outputs 16 64 256 --batches 1 8 64",
+    "scale": "--epochs 2",
     "startup": "--rounds 2",
 }
 PAGES = {"marian_import": "bridges.md"}  # All others are on benchmarks.md.
