@@ -10,7 +10,7 @@ from keras_transformer.serving.client import Client
 from keras_transformer.serving.errors import ServingError
 from keras_transformer.text.lines import one_line, stream_lines
 
-CHUNK = 256  # Lines that are sent before the first answer is written.
+CHUNK = 256  # Lines that are sent before the first answer is written, unless somebody is typing them.
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -74,7 +74,7 @@ def answers(client: Client, options: argparse.Namespace) -> Iterator[str]:
             yield from described_tensors("<-", sides["inputs"])
             yield from described_tensors("->", sides["outputs"])
     else:
-        yield from in_chunks(client, input_lines(options.texts), options)
+        yield from in_chunks(client, *input_lines(options.texts), options)
 
 
 def described_tensors(arrow: str, tensors: dict[str, dict]) -> Iterator[str]:
@@ -83,15 +83,17 @@ def described_tensors(arrow: str, tensors: dict[str, dict]) -> Iterator[str]:
         yield f"  {arrow} {name}: {info['dtype']} {info['shape']}"
 
 
-def input_lines(texts: Sequence[str]) -> Iterable[str]:
-    """Returns the texts of the command line, or the lines of the standard input."""
-    return texts if texts and list(texts) != ["-"] else stream_lines(sys.stdin)
+def input_lines(texts: Sequence[str]) -> tuple[Iterable[str], int]:
+    """Returns the texts of the command line, or the lines of the standard input, and how many to send at a time."""
+    if texts and list(texts) != ["-"]:
+        return texts, CHUNK
+    return stream_lines(sys.stdin), 1 if sys.stdin.isatty() else CHUNK
 
 
-def in_chunks(client: Client, lines: Iterable[str], options: argparse.Namespace) -> Iterator[str]:
+def in_chunks(client: Client, lines: Iterable[str], size: int, options: argparse.Namespace) -> Iterator[str]:
     """Yields the answers to many lines, some at a time."""
     lines, first = iter(lines), 1
-    while chunk := list(islice(lines, CHUNK)):
+    while chunk := list(islice(lines, size)):
         answer = nbest_lines if options.nbest else score_lines if options.score else translation_lines
         yield from answer(client, chunk, options, first)
         first += len(chunk)

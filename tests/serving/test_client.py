@@ -3,6 +3,7 @@ import json
 import subprocess
 import sys
 import threading
+import types
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -331,6 +332,17 @@ def test_a_line_for_each_line(server, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"one\rtwo\r\ncaf\xe9\n"), encoding="utf8"))
     assert run(server) == 0
     assert capsys.readouterr().out == "ONE TWO\nCAF\ufffd\n"
+
+
+def test_who_types_has_an_answer_to_each_line(server, capsys, monkeypatch):
+    def typed_lines():
+        yield b"one\n"
+        assert capsys.readouterr().out == "ONE\n", "The next line was wanted before the first was answered"
+        yield b"two\n"
+
+    monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=typed_lines(), isatty=lambda: True))
+    assert run(server) == 0
+    assert capsys.readouterr().out == "TWO\n"
 
 
 def test_command_line_errors(server, capsys):
