@@ -13,7 +13,7 @@ from keras_transformer.decoding.threads import in_parts
 from keras_transformer.layers.spaced_kernel import have_slow_dense
 from keras_transformer.threads import num_parts
 
-MANY_HYPOTHESES = 32  # From about here on, steps gain more than the copies cost.
+MANY_HYPOTHESES = 16  # From about here on, steps gain more than the copies cost.
 
 
 def compile_search(model, options: SearchOptions):
