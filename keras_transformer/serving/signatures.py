@@ -109,7 +109,7 @@ class ServedTranslator(tf.Module):
     def nbest(self, text) -> dict:
         """Finds several translations: `(B,)` -> `translations`, `scores` `(B, n)`, best first, empty where there are fewer."""
         source, count = self.encode_sources(text), self.limits.num_hypotheses
-        found = self.search(source, max(self.translator.options.beam_size, count), count)
+        found = self.search(source, max(self.beam_size, count), count)
         texts = self.decode(found["tokens"], found["lengths"])
         scores = tf.where(source["is_blank"][:, None], 0.0, finite(found["scores"]))
         return {"translations": tf.where(source["is_blank"][:, None], "", texts), "scores": scores}
@@ -283,7 +283,7 @@ def served_limits(
     if config.positions == "learned":
         target = min(target, config.max_length - 1)
     beam_size = max_beam_size or options.beam_size
-    limits = ServedLimits(source, target, beam_size, num_hypotheses or min(4, options.beam_size))
+    limits = ServedLimits(source, target, beam_size, num_hypotheses or min(4, options.beam_size, beam_size))
     for name, value in dataclasses.asdict(limits).items():
         if value < 1:
             raise ValueError(f"A served model needs limits of at least 1. Received: {name}={value}")

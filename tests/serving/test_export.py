@@ -242,6 +242,14 @@ def test_limits_narrower_than_the_translators(translator, tmp_path):
     assert_as_translated({name: values[whole] for name, values in answer.items()}, [expected[number] for number in whole])
 
 
+def test_several_translations_are_no_more_than_the_widest_beam_unless_asked_for(translator):
+    from keras_transformer.serving.signatures import served_limits
+
+    assert served_limits(translator).num_hypotheses == translator.options.beam_size == 3
+    assert served_limits(translator, max_beam_size=2).num_hypotheses == 2
+    assert served_limits(translator, max_beam_size=2, num_hypotheses=4).num_hypotheses == 4
+
+
 @pytest.mark.proof("A model with a user's own blocks is exported and answers as its translator does")
 def test_blocks_of_a_user_as_the_next_version(version, tmp_path, seen):
     folder = tmp_path / "en-de"
