@@ -84,9 +84,7 @@ def takes_part(contender: Contender, job: Job) -> bool:
 
     Where the model ends its translations itself, int8 has none: rounded weights never reach the end, and write to the limit.
     """
-    if contender.name == "products":
-        return job.fixed_length == SOURCE_LENGTH
-    if contender.name == "ctranslate2-int8":
+    if contender.name in ("products", "ctranslate2-int8"):
         return job.fixed_length == SOURCE_LENGTH
     if contender.name == "keras-hub":
         return job.fixed_length == SOURCE_LENGTH and job.batch_size <= KERAS_HUB_BATCH

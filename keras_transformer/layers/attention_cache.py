@@ -45,11 +45,11 @@ def write_from(cache, new, slot, slot_rows=None):
 
     # A scatter copies the whole cache in every step. This one writes where the cache is: every step needs the token that the
     # one before has found with the cache as it was, so nobody can still be reading it.
-    rows = rows_of(cache, slot + ops.arange(ops.shape(new)[2])) if slot_rows is None else slot_rows
+    rows = rows_from(cache, slot, ops.shape(new)[2]) if slot_rows is None else slot_rows
     return tf.reshape(tf.raw_ops.InplaceUpdate(x=as_rows(cache), i=rows, v=as_rows(new)), tf.shape(cache))
 
 
-def rows_from(cache, slot, count: int):
+def rows_from(cache, slot, count):
     """Finds the rows that `write_from` writes to, for all caches of one size.
 
     Args:
