@@ -51,10 +51,16 @@ class SharedDecoder:
     def __init__(self, model, beam_size: int):
         self.model, self.beam_size = model, beam_size
 
-    def start(self, source_ids, capacity) -> dict:
-        """Returns the cache before the first step, with room for `capacity` positions."""
+    def start(self, source_ids, capacity, encode) -> dict:
+        """Returns the cache before the first step, with room for `capacity` positions.
+
+        Args:
+            source_ids: Integer tensor `(B, S)`.
+            capacity: Number of target positions.
+            encode: The function that runs the encoder, from `source_ids` and their mask `(B, S)` to `(B, S, M)`.
+        """
         source_mask = self.model.parts.source_mask(source_ids)
-        encoded = self.model.encode(source_ids, source_mask)
+        encoded = encode(source_ids, source_mask)
         num_places = capacity * self.beam_size
         cache = self.model.make_cache(encoded, source_mask, num_places)
         fixed = {"source_mask": cache.pop("source_mask")}
@@ -149,11 +155,11 @@ class CopyingDecoder:
     def __init__(self, model, beam_size: int):
         self.model, self.beam_size = model, beam_size
 
-    def start(self, source_ids, capacity) -> dict:
-        """Returns the cache before the first step; all of it is copied when hypotheses are reordered."""
+    def start(self, source_ids, capacity, encode) -> dict:
+        """Returns the cache before the first step, all of which is copied when hypotheses are reordered."""
         source_ids = ops.repeat(source_ids, self.beam_size, axis=0)  # (B * K, S)
         source_mask = self.model.parts.source_mask(source_ids)
-        return self.model.make_cache(self.model.encode(source_ids, source_mask), source_mask, capacity)
+        return self.model.make_cache(encode(source_ids, source_mask), source_mask, capacity)
 
     def step(self, ids, position, cache: dict):
         """Runs the decoder on the newest token of each hypothesis; see `SharedDecoder.step`."""

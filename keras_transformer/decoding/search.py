@@ -1,11 +1,14 @@
 """From source ids to target ids, for a batch of sentences."""
 
+import functools
+
 import keras
 import numpy as np
 from keras import ops, tree
 
 from keras_transformer.decoding.beam import BeamSearch
 from keras_transformer.decoding.gathering import add_zeros, index_dtype, take
+from keras_transformer.decoding.length_groups import SOURCE_LENGTHS, encode_by_length
 from keras_transformer.decoding.limits import Limits
 from keras_transformer.decoding.mixed_beam import MixedBeamSearch
 from keras_transformer.decoding.model_cache import make_decoder
@@ -14,9 +17,8 @@ from keras_transformer.decoding.token_by_token import TokenByToken
 from keras_transformer.layers.spaced_kernel import plain_weights, spaced_kernels, use_spaced_kernels
 
 SEGMENT = {"tensorflow": 8}  # Number of target positions that caches have room for at first, and by which they grow.
-# Sizes in a TensorFlow graph. Its products are prepared anew for each size, so that there should not be too many.
-SOURCE_LENGTHS = 4  # Sources have a multiple of so many tokens.
-BATCH_SIZES = sorted({0, *(size << power for size in (1, 3) for power in range(24))})  # As sentences leave a batch.
+# Sizes of a batch in a TensorFlow graph, as sentences leave it: few, for products are prepared anew for each.
+BATCH_SIZES = sorted({0, *(size << power for size in (1, 3) for power in range(24))})
 
 
 def segment() -> int:
@@ -40,10 +42,13 @@ class Search:
         model: A `Transformer`.
         options: `SearchOptions`.
         spaces_kernels: Whether `graph_run` copies the decoder's kernels into a layout that is faster on a CPU.
+        groups_lengths: Whether `graph_run` encodes sources of about the same length at a time. It pays on a CPU, for batches of
+            short and long sources.
     """
 
-    def __init__(self, model, options: SearchOptions, spaces_kernels: bool = False):
+    def __init__(self, model, options: SearchOptions, spaces_kernels: bool = False, groups_lengths: bool = False):
         self.model, self.options, self.spaces_kernels = model, options, spaces_kernels
+        self.encode = functools.partial(encode_by_length, model) if groups_lengths else model.encode
         self.decoder = make_decoder(model, 1 if options.is_sampling else options.beam_size)
 
     def strategy(self, inputs: dict) -> BeamSearch | TokenByToken:
@@ -64,7 +69,7 @@ class Search:
 
     def start(self, inputs: dict, capacity) -> dict:
         """Encodes the sources and returns the first state."""
-        cache = self.decoder.start(inputs["source_ids"], capacity)
+        cache = self.decoder.start(inputs["source_ids"], capacity, self.encode)
         return self.strategy(inputs).initial_state(cache, ops.shape(inputs["source_ids"])[0], capacity)
 
     def begin(self, inputs: dict, capacity) -> dict:

@@ -44,12 +44,13 @@ class ServedTranslator(tf.Module):
     Args:
         translator: The translator. Its model computes on TensorFlow.
         limits: `ServedLimits`.
-        device: `"cpu"` to keep the kernels in a layout that is faster there, or `"gpu"`.
+        device: `"cpu"` to keep the kernels in a layout that is faster there, and to encode short and long texts apart, or
+            `"gpu"`.
     """
 
     def __init__(self, translator: Translator, limits: ServedLimits, device: str):
         super().__init__(name="served_translator")
-        self.translator, self.limits = translator, limits
+        self.translator, self.limits, self.device = translator, limits, device
         self.source, self.target = translator.tokenizer.source, translator.tokenizer.target
         self.config = translator.model.config
         kernels = spaced_variables(translator.model) if device == "cpu" else {}
@@ -175,7 +176,8 @@ class ServedTranslator(tf.Module):
         """Makes the graph of a search whose limits come with each text."""
         sizes = {"beam_size": beam_size, "num_hypotheses": num_hypotheses}
         options = self.translator.searchable(self.translator.options.override(**sizes))
-        return tf.function(Search(self.translator.model, options).graph_run, autograph=False)
+        search = Search(self.translator.model, options, groups_lengths=self.device == "cpu")
+        return tf.function(search.graph_run, autograph=False)
 
     def max_lengths(self, source_lengths):
         """Returns the most tokens of each translation, `(B,)`, as the translator would."""
