@@ -69,11 +69,50 @@ SAME_ON_EVERY_BACKEND = (
 )
 
 
+# Tests that would compile for long, of what hardly depends on the backend. `make test` runs them on one, `make prove` on all.
+QUICKEST_ON = {
+    "tests/bridges/test_marian.py::test_a_language_code": "torch",  # But for the logits. TensorFlow has the exported ones.
+    "tests/bridges/test_marian.py::test_fine_tuning": "torch",
+    "tests/bridges/test_marian.py::test_greedy_translations": "torch",
+    "tests/bridges/test_marian.py::test_it_is_an_ordinary_translator": "torch",
+    "tests/bridges/test_marian.py::test_scores_and_texts": "torch",
+    "tests/bridges/test_marian.py::test_translations": "torch",
+    "tests/callbacks/test_bleu.py": "torch",
+    "tests/callbacks/test_killed_runs.py": "torch",
+    "tests/data/test_accumulation.py::test_evaluation_has_neither": "torch",
+    "tests/data/test_accumulation.py::test_fit_with_accumulation_validates": "torch",
+    "tests/data/test_accumulation.py::test_without_weights": "torch",
+    "tests/data/test_parallel.py::test_an_interrupted_epoch_goes_on": "torch",
+    "tests/data/test_parallel.py::test_fit_with_validation_and_evaluate": "torch",
+    "tests/data/test_parallel.py::test_the_first_epoch_of_a_later_fit": "torch",
+    "tests/data/test_parallel.py::test_the_same_batches_in_another_process": "torch",
+    "tests/models/test_saving.py::test_saved_on_one_backend": "tensorflow",
+    "tests/models/test_transformer.py::test_lora": "torch",
+    "tests/models/test_transformer.py::test_quantize": "torch",
+    "tests/test_attention.py::test_any_text": "torch",
+    "tests/test_attention.py::test_steps_and_teacher_forcing_agree": "torch",
+    "tests/test_losses.py::test_less_than_half_of_the_memory": "tensorflow",
+    "tests/test_translator.py::test_a_failed_save": "torch",
+    "tests/test_translator.py::test_a_long_text_is_cut": "torch",
+    "tests/test_translator.py::test_a_long_translation_is_cut": "torch",
+    "tests/test_translator.py::test_any_text": "torch",
+    "tests/test_translator.py::test_hypotheses_and_scores": "torch",
+    "tests/test_translator.py::test_ids_that_no_text_stands_for": "torch",
+    "tests/test_translator.py::test_save_and_load": "torch",
+    "tests/training/test_demo.py": "tensorflow",
+}
+
+
 def pytest_collection_modifyitems(config, items):
     if config.getoption("--only-proofs"):
         items[:] = [item for item in items if item.get_closest_marker("proof")]
-    if keras.backend.backend() != ON_ONE_BACKEND and not config.getoption("--all-backends"):
-        items[:] = [item for item in items if not item.nodeid.startswith(SAME_ON_EVERY_BACKEND)]
+    if config.getoption("--all-backends"):
+        return
+    backend = keras.backend.backend()
+    elsewhere = () if backend == ON_ONE_BACKEND else SAME_ON_EVERY_BACKEND
+    if not PROVING:
+        elsewhere += tuple(start for start, quickest in QUICKEST_ON.items() if quickest != backend)
+    items[:] = [item for item in items if not item.nodeid.startswith(elsewhere)]
 
 
 @pytest.fixture

@@ -310,8 +310,6 @@ def test_the_tokens_of_all_replicas_are_one_batch():
 
 @pytest.mark.proof("The loss and its gradient take less than half the memory of Keras' way with one-hot labels, V 37,000")
 def test_less_than_half_of_the_memory_of_one_hot_labels(size, seen):
-    if keras.backend.backend() != "tensorflow" and size(True, full=False):
-        pytest.skip("runs in `make prove`; TensorFlow runs it always")
     tokens = size(512, full=4096)
     found = compared(keras.backend.backend(), tokens, 37_000)
     seen(f"{tokens} tokens: {found['ours']:.0f} MiB, Keras' {found['keras']:.0f} MiB")

@@ -71,7 +71,7 @@ class Device:
 
 
 DEVICES = (
-    Device("2 CPU cores, float32", 0.180, 0.74, 0, "measured: benchmarks.md, training step, base"),
+    Device("2 CPU cores, float32", 0.171, 0.60, 0, "measured: benchmarks.md, training step, base"),
     Device("A100, bfloat16", 312, 0.35, 1_555, "assumed"),
     Device("H100, bfloat16", 989, 0.35, 3_350, "assumed"),
 )

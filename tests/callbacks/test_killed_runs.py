@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import keras
 import numpy as np
 import pytest
 
@@ -75,8 +74,6 @@ def checksums(folder: Path) -> dict[str, str]:
     "goes on without repeating or leaving out a batch, and ends with the weights, bit for bit, of the run never killed"
 )
 def test_a_killed_run_ends_like_one_never_killed(tmp_path, size, seen):
-    if keras.backend.backend() != "tensorflow" and size(True, full=False):
-        pytest.skip("runs in `make prove`; TensorFlow runs it always")
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert run(whole) == 0
     moments = size(TWO_MOMENTS, full=TEN_MOMENTS)

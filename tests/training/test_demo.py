@@ -36,8 +36,6 @@ def quick(few_sentences, tmp_path, monkeypatch):
 
 
 def test_shows_what_it_does_and_what_to_do_next(quick, capsys, monkeypatch):
-    if keras.backend.backend() == "jax":
-        pytest.skip("compiles for a minute; tests/training/test_train.py trains on JAX, and the demo is the same on torch")
     exports = keras.backend.backend() == "tensorflow"  # Elsewhere it takes another process, as in tests/serving.
     if not exports:
         monkeypatch.setattr("training.demo_export.export", lambda *arguments: None)
@@ -85,8 +83,6 @@ def test_the_famous_sentences_are_in_no_training_sentence():
 )
 def test_the_recipe(size, seen, tmp_path, request):
     settings = size(QUICK, full=[])
-    if settings and keras.backend.backend() == "jax":
-        pytest.skip("runs in `make prove`")
     if settings:
         request.getfixturevalue("few_sentences")
     results = train(read_recipe("pronouns", settings), RunFolder(tmp_path / "run"), verbose=False)
