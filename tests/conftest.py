@@ -69,7 +69,8 @@ SAME_ON_EVERY_BACKEND = (
 )
 
 
-# Tests that would compile for long, of what hardly depends on the backend. `make test` runs them on one, `make prove` on all.
+# Tests that would compile for long, of what hardly depends on the backend: `make test` runs them on one backend, `make prove`
+# the proofs among them on all, and --all-backends every one.
 QUICKEST_ON = {
     "tests/bridges/test_marian.py::test_a_language_code": "torch",  # But for the logits. TensorFlow has the exported ones.
     "tests/bridges/test_marian.py::test_fine_tuning": "torch",
