@@ -39,7 +39,8 @@ def main():
     text = table(engines, options.batches, options.reference and options.reference.read_text(encoding="utf8").splitlines())
     print(text)
     if options.write:
-        command = shlex.join(["python", "-m", "benchmarks.serve_trained", *sys.argv[1:]])
+        words = [Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:]]  # No folders of this machine.
+        command = shlex.join(["python", "-m", "benchmarks.serve_trained", *words])
         end = measured(command, ["tensorflow", "ctranslate2", "sacrebleu"])
         write_section(options.write, "serve_trained", f"## A trained model, served\n\n{NOTES}\n\n{text}\n\n{end}")
 
