@@ -14,7 +14,7 @@ from keras_transformer.decoding.mixed_beam import MixedBeamSearch
 from keras_transformer.decoding.model_cache import make_decoder
 from keras_transformer.decoding.options import SearchOptions
 from keras_transformer.decoding.token_by_token import TokenByToken
-from keras_transformer.layers.spaced_kernel import plain_weights, spaced_kernels, use_spaced_kernels
+from keras_transformer.layers.spaced_kernel import spaced_kernels, use_spaced_kernels, weights_in_use
 
 SEGMENT = {"tensorflow": 8}  # Number of target positions that caches have room for at first, and by which they grow.
 # Sizes of a batch in a TensorFlow graph, as sentences leave it: few, for products are prepared anew for each.
@@ -145,7 +145,7 @@ class Search:
         start = state, rows, self.result(inputs, state)
         with use_spaced_kernels(spaced_kernels(self.model.parts.decoder_blocks) if self.spaces_kernels else {}):
             # Weights are read once, and not in every step.
-            weights = [(variable, tf.convert_to_tensor(variable.value)) for variable in plain_weights(self.model)]
+            weights = [(variable, tf.convert_to_tensor(variable.value)) for variable in weights_in_use(self.model)]
             with keras.StatelessScope(state_mapping=weights):
                 return tf.while_loop(has_more, body, start, shape_invariants=tree.map_structure(with_open_sizes, start))[2]
 

@@ -14,13 +14,13 @@ def write_at(cache, new, positions):
 
     Args:
         cache: Float tensor `(B, N, L, H)`.
-        new: Float tensor `(B, N, T, H)`.
+        new: Float tensor `(B, T, N, H)`.
         positions: Integer tensor `(T,)` or `(B, T)`, where to write.
 
     Returns:
         The cache `(B, N, L, H)` with `new` in it.
     """
-    rows = rows_of(cache, positions)  # (B * N * T,)
+    rows = rows_of(cache, positions)  # (B * T * N,)
     return ops.reshape(ops.scatter_update(as_rows(cache), rows[:, None], as_rows(new)), ops.shape(cache))
 
 
@@ -29,7 +29,7 @@ def write_from(cache, new, slot, slot_rows=None):
 
     Args:
         cache: Float tensor `(B, N, L, H)`. In a TensorFlow graph it must be nobody else's (see `own_buffers`).
-        new: Float tensor `(B, N, T, H)`.
+        new: Float tensor `(B, T, N, H)`.
         slot: Integer scalar, the first place to write to.
         slot_rows: What `rows_from` returned for this slot and caches of this size, if it is known already.
 
@@ -37,15 +37,15 @@ def write_from(cache, new, slot, slot_rows=None):
         The cache `(B, N, L, H)` with `new` in it.
     """
     if keras.backend.backend() != "tensorflow":
-        return ops.slice_update(cache, (0, 0, slot, 0), new)
+        return ops.slice_update(cache, (0, 0, slot, 0), ops.transpose(new, (0, 2, 1, 3)))
     # On TensorFlow, Keras' update of a slice is an operation that XLA has to compile.
     if not in_tensorflow_graph():
-        return write_at(cache, new, slot + ops.arange(ops.shape(new)[2]))
+        return write_at(cache, new, slot + ops.arange(ops.shape(new)[1]))
     import tensorflow as tf  # noqa: TID251
 
     # A scatter copies the whole cache in every step. This one writes where the cache is: every step needs the token that the
     # one before has found with the cache as it was, so nobody can still be reading it.
-    rows = rows_from(cache, slot, ops.shape(new)[2]) if slot_rows is None else slot_rows
+    rows = rows_from(cache, slot, ops.shape(new)[1]) if slot_rows is None else slot_rows
     return tf.reshape(tf.raw_ops.InplaceUpdate(x=as_rows(cache), i=rows, v=as_rows(new)), tf.shape(cache))
 
 
@@ -58,7 +58,7 @@ def rows_from(cache, slot, count):
         count: The number of places (T).
 
     Returns:
-        An integer tensor `(B * N * T,)`, or `None` where `write_from` needs none.
+        An integer tensor `(B * T * N,)`, or `None` where `write_from` needs none.
     """
     if not (keras.backend.backend() == "tensorflow" and in_tensorflow_graph()):
         return None
@@ -66,16 +66,15 @@ def rows_from(cache, slot, count):
 
 
 def rows_of(cache, positions):
-    """Returns which rows of `as_rows(cache)` the positions `(T,)` or `(B, T)` are, `(B * N * T,)`."""
+    """Returns which rows of `as_rows(cache)` new keys `(B, T, N, H)` at positions `(T,)` or `(B, T)` become, `(B * T * N,)`."""
     batch_size, num_heads, length = tuple(ops.shape(cache))[:3]
-    heads = ops.reshape(ops.arange(batch_size * num_heads), (batch_size, num_heads, 1))
-    positions = ops.cast(positions, heads.dtype)
-    rows = heads * length + (positions if len(positions.shape) == 1 else positions[:, None, :])  # (B, N, T)
+    heads = ops.reshape(ops.arange(batch_size * num_heads), (batch_size, 1, num_heads))
+    rows = heads * length + ops.cast(positions, heads.dtype)[..., None]  # (B, T, N)
     return ops.reshape(rows, (-1,))
 
 
 def as_rows(x):
-    """Returns a tensor `(B, N, L, H)` as rows, `(B * N * L, H)`."""
+    """Returns a tensor whose last axis is H as rows, `(-1, H)`."""
     return ops.reshape(x, (-1, x.shape[-1]))
 
 

@@ -87,6 +87,12 @@ class DecoderBlock(TransformerBlock):
             getattr(attention, "has_plain_cache", False) for attention in (self.self_attention, self.cross_attention)
         )
 
+    def joint_projections(self) -> list:
+        """Returns the linear maps that see the same input; see `layers.spaced_kernel`."""
+        if not getattr(self.self_attention, "has_plain_cache", False):
+            return []
+        return [getattr(self.self_attention, name, None) for name in ("query_dense", "key_dense", "value_dense")]
+
     def call(self, inputs, encoded=None, encoded_mask=None, positions=None, cache=None, training=None):
         x = inputs
         if cache is not None:

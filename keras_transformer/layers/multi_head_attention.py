@@ -281,7 +281,7 @@ class MultiHeadAttention(keras.layers.Layer):
     def write_cache(self, cache: dict, key, value, positions) -> dict:
         """Writes keys and values `(B, T, N, H)` into a growing cache at `positions`, `(T,)` or `(B, T)`, or from `slot` on."""
         written = {}
-        for name, new in {"key": heads_first(key), "value": heads_first(value)}.items():  # (B, N, T, H)
+        for name, new in {"key": key, "value": value}.items():
             if "slot" in cache:
                 written[name] = write_from(cache[name], new, cache["slot"], cache.get("slot_rows"))
             else:

@@ -21,5 +21,6 @@ def on_rows(dense, x):
     if len(x.shape) != 3:
         return dense(x)
     length = ops.shape(x)[1]
-    y = (spaced_kernel_of(dense) or dense)(ops.reshape(x, (-1, x.shape[-1])))
+    spaced = spaced_kernel_of(dense)
+    y = dense(ops.reshape(x, (-1, x.shape[-1]))) if spaced is None else spaced(x)
     return ops.reshape(y, (-1, length, y.shape[-1]))

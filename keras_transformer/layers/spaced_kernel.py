@@ -4,6 +4,9 @@ Rows of 512 or 2,048 numbers begin a power of two of bytes apart. What stands in
 of the caches, and a product that reads the kernel in stripes of columns, as TensorFlow's do, waits for memory: with a hundred
 rows it takes up to twice as long as with a few unused columns at the end of the kernel. Training has rows enough to make up for
 it; a step of a search has not.
+
+Nor has it rows enough to make up for what each product costs by itself: queries, keys and values of the same rows are computed
+as one product, with their kernels side by side.
 """
 
 import contextlib
@@ -27,8 +30,8 @@ class SpacedKernel:
     """A linear map whose kernel has unused columns at its end.
 
     Attributes:
-        kernel: Float tensor or variable `(M, units + gap)`.
-        bias: Float tensor or variable `(units + gap,)`, or `None`.
+        kernel: Float tensor or `keras.Variable` `(M, units + gap)`.
+        bias: Float tensor or `keras.Variable` `(units + gap,)`, or `None`.
         activation: What is applied to the sums, or `None`.
         units: Number of columns that count.
     """
@@ -38,22 +41,72 @@ class SpacedKernel:
     activation: Any
     units: int
 
-    def __call__(self, rows):
-        """Maps `(rows, M)` to `(rows, units)`."""
-        y = ops.matmul(rows, self.kernel)
+    def __call__(self, x):
+        """Maps `(B, T, M)` to rows `(B * T, units)`."""
+        return self.all_columns(x)[:, : self.units]
+
+    @property
+    def spaced(self) -> "SpacedKernel":
+        """The kernel that is multiplied by: this one."""
+        return self
+
+    def all_columns(self, x):
+        """Maps `(B, T, M)` to rows `(B * T, units + gap)`."""
+        y = ops.matmul(ops.reshape(x, (-1, x.shape[-1])), self.kernel)
         if self.bias is not None:
             y = ops.add(y, self.bias)
-        if self.activation is not None:
-            y = self.activation(y)
-        return y[:, : self.units]
+        return y if self.activation is None else self.activation(y)
 
 
-def spaced_kernels(layers: Iterable[keras.layers.Layer]) -> dict[int, SpacedKernel]:
+class JointKernel:
+    """One of several linear maps of the same input, which are computed as one product.
+
+    Args:
+        products: `JointProducts` of all of them, which they share.
+        number: Which of them this is.
+    """
+
+    def __init__(self, products: "JointProducts", number: int):
+        self.products, self.number = products, number
+
+    @property
+    def spaced(self) -> SpacedKernel:
+        """The kernel that is multiplied by: that of all the maps."""
+        return self.products.kernel
+
+    def __call__(self, x):
+        """Maps `(B, T, M)` to rows `(B * T, units)`."""
+        return self.products.of(x)[self.number]
+
+
+@dataclass
+class JointProducts:
+    """The products of an input with several kernels, computed as one.
+
+    Attributes:
+        kernel: `SpacedKernel` of all of them, side by side.
+        sizes: Number of columns of each.
+        latest: The latest input, and its products.
+    """
+
+    kernel: SpacedKernel
+    sizes: list[int]
+    latest: tuple = (None, None)
+
+    def of(self, x) -> list:
+        """Maps `(B, T, M)` to rows `(B * T, units)`, a tensor for each kernel."""
+        if self.latest[0] is not x:
+            self.latest = x, columns_of(self.kernel.all_columns(x), self.sizes)
+        return self.latest[1]
+
+
+def spaced_kernels(layers: Iterable[keras.layers.Layer]) -> dict[int, SpacedKernel | JointKernel]:
     """Lays out the kernels of layers and of all their parts, where that is worth it.
 
     Args:
         layers: Layers that have been built. What is neither `keras.layers.Dense` itself nor says by a method
-            `spaced_kernel` how it is laid out stays as it is.
+            `spaced_kernel` how it is laid out stays as it is. A method `joint_projections` says which parts of a layer have the
+            same input.
 
     Returns:
         A dictionary from the identity of a layer to its kernel, for `use_spaced_kernels`.
@@ -64,6 +117,8 @@ def spaced_kernels(layers: Iterable[keras.layers.Layer]) -> dict[int, SpacedKern
             found[id(layer)] = spaced_dense(layer)
         elif hasattr(layer, "spaced_kernel"):
             found[id(layer)] = layer.spaced_kernel()
+    for layer in parts_of(layers):
+        found.update(joint_kernels(layer.joint_projections() if hasattr(layer, "joint_projections") else []))
     return found
 
 
@@ -74,10 +129,13 @@ def have_slow_dense(layers: Iterable[keras.layers.Layer]) -> bool:
 
 def is_slow_dense(layer: keras.layers.Layer) -> bool:
     """Tells whether a layer is a plain product of float32 numbers whose kernel is large and badly laid out."""
+    return is_plain_dense(layer) and layer.units >= SMALLEST and gap_for(layer.units) > 0
+
+
+def is_plain_dense(layer: keras.layers.Layer) -> bool:
+    """Tells whether a layer is a product of float32 numbers and nothing else."""
     return (
         type(layer) is keras.layers.Dense
-        and layer.units >= SMALLEST
-        and gap_for(layer.units) > 0
         and layer.compute_dtype == "float32"
         and layer.quantization_mode is None
         and not layer.lora_enabled
@@ -85,7 +143,7 @@ def is_slow_dense(layer: keras.layers.Layer) -> bool:
 
 
 @contextlib.contextmanager
-def use_spaced_kernels(kernels: dict[int, SpacedKernel]) -> Iterator[None]:
+def use_spaced_kernels(kernels: dict[int, SpacedKernel | JointKernel]) -> Iterator[None]:
     """Lets `on_rows` compute with laid out kernels; those of an outer call stay in use."""
     token = _IN_USE.set({**kernels, **_IN_USE.get()})
     try:
@@ -94,26 +152,48 @@ def use_spaced_kernels(kernels: dict[int, SpacedKernel]) -> Iterator[None]:
         _IN_USE.reset(token)
 
 
-def spaced_kernel_of(dense) -> SpacedKernel | None:
+def spaced_kernel_of(dense) -> SpacedKernel | JointKernel | None:
     """Returns the kernel in use for a layer, or for the layer of a method; `None` if there is none."""
     return _IN_USE.get().get(id(getattr(dense, "__self__", dense)))
 
 
-def plain_weights(model: keras.Model) -> list[keras.Variable]:
-    """Returns the floating-point weights of a model, but not those of layers for which laid out kernels are in use."""
-    spaced = [part for part in parts_of([model]) if type(part) is keras.layers.Dense and spaced_kernel_of(part) is not None]
-    replaced = {id(variable) for part in spaced for variable in part.variables}
-    return [
-        variable
-        for variable in model.variables
-        if id(variable) not in replaced and keras.backend.is_float_dtype(variable.dtype)
-    ]
+def weights_in_use(model: keras.Model) -> list[keras.Variable]:
+    """Returns the floating-point weights of a model, with those of laid out kernels in place of what they replace."""
+    in_use = [kernel.spaced for kernel in _IN_USE.get().values()]
+    laid_out = [value for kernel in in_use for value in (kernel.kernel, kernel.bias) if isinstance(value, keras.Variable)]
+    dense = [part for part in parts_of([model]) if type(part) is keras.layers.Dense and spaced_kernel_of(part) is not None]
+    replaced = {id(variable) for part in dense for variable in part.variables}
+    own = [one for one in model.variables if id(one) not in replaced and keras.backend.is_float_dtype(one.dtype)]
+    return list({id(one): one for one in own + laid_out}.values())
 
 
 def spaced_dense(dense: keras.layers.Dense) -> SpacedKernel:
     """Lays out a layer of Keras."""
     bias = ops.pad(dense.bias, [[0, GAP]]) if dense.use_bias else None
     return SpacedKernel(with_gap(dense.kernel), bias, dense.activation, dense.units)
+
+
+def joint_kernels(layers: list[keras.layers.Dense]) -> dict[int, JointKernel]:
+    """Lays the kernels of layers with the same input side by side; there are none if a layer is something else."""
+    alike = {(layer.use_bias, layer.activation) for layer in layers if is_plain_dense(layer)}
+    if not all(map(is_plain_dense, layers)) or len(alike) != 1:
+        return {}
+    sizes = [layer.units for layer in layers]
+    kernel = with_gap(ops.concatenate([layer.kernel for layer in layers], axis=1))
+    gap = kernel.shape[1] - sum(sizes)
+    bias = ops.pad(ops.concatenate([layer.bias for layer in layers]), [[0, gap]]) if layers[0].use_bias else None
+    products = JointProducts(SpacedKernel(kernel, bias, layers[0].activation, sum(sizes)), sizes)
+    return {id(layer): JointKernel(products, number) for number, layer in enumerate(layers)}
+
+
+def columns_of(rows, sizes: list[int]) -> list:
+    """Takes the columns of `(rows, units + gap)` apart into groups of these sizes; what is left over is dropped."""
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf  # noqa: TID251
+
+        unused = [rows.shape[1] - sum(sizes)]
+        return tf.split(rows, [*sizes, *unused], axis=1)[: len(sizes)]
+    return [rows[:, sum(sizes[:number]) :][:, :size] for number, size in enumerate(sizes)]
 
 
 def with_gap(kernel):

@@ -8,11 +8,12 @@ from tensorflow import make_ndarray  # noqa: TID251
 
 from keras_transformer.serving.graph_order import in_order, node_of
 
+PASSED_ON = ("Identity", "StopGradient")  # What a node of these gives is what it takes.
 FACTORS = ((0, "adj_x"), (1, "adj_y"))  # Of a product: the input, and the attribute that says whether it is to be transposed.
 
 
 def drop_detours(function):
-    """Removes transposes that undo each other, leaves those of factors to the product, and takes two reshapes in one.
+    """Removes nodes that change nothing, transposes that undo each other and those of factors, and takes two reshapes in one.
 
     Args:
         function: A FunctionDef. The nodes that nobody needs any more stay in it.
@@ -22,7 +23,9 @@ def drop_detours(function):
     for node in in_order(nodes):
         for place, tensor in enumerate(node.input):
             node.input[place] = originals.get(tensor, tensor)
-        if node.op == "Reshape":
+        if node.op in PASSED_ON and len(node.input) == 1:
+            originals[f"{node.name}:output:0"] = node.input[0]
+        elif node.op == "Reshape":
             before = nodes.get(node_of(node.input[0]))
             if before is not None and before.op == "Reshape":
                 node.input[0] = before.input[0]

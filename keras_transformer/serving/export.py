@@ -168,7 +168,7 @@ def write_version(
     served = ServedTranslator(translator, limits, device)
     tf.saved_model.save(served, str(folder), signatures=served.signatures())
     check_graph(read_graph(folder))
-    slim_saved_model(folder)
+    slim_saved_model(folder, device)
     options = {"beam_size": limits.beam_size, "length_penalty": float(translator.options.length_penalty), "max_length": 0}
     write_warm_up(folder, name, batch_sizes, samples[0].split(), options)
     info = {**export_info(translator, limits, batch_sizes), "device": device}

@@ -5,6 +5,7 @@ import dataclasses
 import functools
 from dataclasses import dataclass
 
+import keras
 import numpy as np
 import tensorflow as tf  # noqa: TID251
 
@@ -12,7 +13,7 @@ from keras_transformer.attention.capture import watch
 from keras_transformer.decoding import Search
 from keras_transformer.decoding.limits import IMPOSSIBLE
 from keras_transformer.decoding.scoring import log_probabilities
-from keras_transformer.layers.spaced_kernel import SpacedKernel, spaced_kernels, use_spaced_kernels
+from keras_transformer.layers.spaced_kernel import JointKernel, SpacedKernel, spaced_kernels, use_spaced_kernels
 from keras_transformer.translator import Translator
 
 LARGEST_PENALTY = 5.0
@@ -251,13 +252,13 @@ def shared_tables(model):
             layer.tables = tables
 
 
-def spaced_variables(model) -> dict[int, SpacedKernel]:
+def spaced_variables(model) -> dict[int, SpacedKernel | JointKernel]:
     """Lays out the kernels of a model, those of all its layers, and keeps them as variables."""
     parts = model.parts
     kernels = spaced_kernels([*parts.encoder_blocks, *parts.decoder_blocks, parts.logits])
-    for kernel in kernels.values():
-        kernel.kernel = tf.Variable(kernel.kernel, trainable=False, name="kernel")
-        kernel.bias = None if kernel.bias is None else tf.Variable(kernel.bias, trainable=False, name="bias")
+    for kernel in {id(one.spaced): one.spaced for one in kernels.values()}.values():
+        kernel.kernel = keras.Variable(kernel.kernel, trainable=False, name="kernel")
+        kernel.bias = None if kernel.bias is None else keras.Variable(kernel.bias, trainable=False, name="bias")
     return kernels
 
 

@@ -14,23 +14,28 @@ from tensorflow.python.saved_model import fingerprinting_utils  # noqa: TID251
 from keras_transformer.serving.detours import drop_detours
 from keras_transformer.serving.graph_checks import is_scalar
 from keras_transformer.serving.graph_order import in_order, node_of
+from keras_transformer.serving.whole_loops import keep_loops_whole
 
 # They write into the memory of a tensor, so each needs one of its own.
 IN_PLACE = ("Empty", "InplaceUpdate")
 SHAPES = "_output_shapes"  # An attribute that TensorFlow finds out by itself when it loads a graph.
 
 
-def slim_saved_model(folder: Path):
+def slim_saved_model(folder: Path, device: str = "gpu"):
     """Rewrites a SavedModel with fewer nodes.
 
     Args:
         folder: The folder of `saved_model.pb`.
+        device: `"cpu"` if no GPU will run it: its loops are then kept whole.
     """
     path = Path(folder) / "saved_model.pb"
     model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
-    for function in model.meta_graphs[0].graph_def.library.function:
+    library = model.meta_graphs[0].graph_def.library
+    for function in library.function:
         drop_detours(function)
         slim_function(function)
+    if device == "cpu":
+        keep_loops_whole(library)
     path.write_bytes(model.SerializeToString(deterministic=True))
     fingerprinting_utils.write_fingerprint(str(folder))
 

@@ -1,12 +1,12 @@
-"""Kernels with unused columns: the same products."""
+"""Kernels with unused columns, and kernels side by side: the same products."""
 
 import keras
 import numpy as np
 import pytest
 
-from keras_transformer.layers import EncoderBlock, TiedLogits, TokenEmbedding
+from keras_transformer.layers import DecoderBlock, EncoderBlock, MultiHeadAttention, TiedLogits, TokenEmbedding
 from keras_transformer.layers.rows import on_rows
-from keras_transformer.layers.spaced_kernel import GAP, spaced_kernels, use_spaced_kernels
+from keras_transformer.layers.spaced_kernel import GAP, SpacedKernel, spaced_kernels, use_spaced_kernels
 
 
 def built(layer, *shape):
@@ -55,3 +55,48 @@ def test_parts_of_parts_are_found_and_what_is_small_or_other_is_left_alone():
     assert list(spaced_kernels([block])) == [id(block.feed_forward.hidden_dense)]  # The others have 128 columns.
     for dense in (keras.layers.Dense(513), Other(512), keras.layers.Dense(512, dtype="mixed_bfloat16")):
         assert spaced_kernels([built(dense, 2, 3, 8)]) == {}
+
+
+def test_queries_keys_and_values_are_columns_of_one_product(random):
+    block = built(
+        DecoderBlock(num_heads=4, feed_forward_dim=64, key_dim=8, value_dim=5, bias_initializer="random_normal"), 2, 3, 32
+    )
+    attention = block.self_attention
+    layers = [attention.query_dense, attention.key_dense, attention.value_dense]
+    kernels, x, other = spaced_kernels([block]), rows_of(random, 32), rows_of(random, 32)
+    assert {id(kernels[id(layer)].spaced) for layer in layers} == {id(kernels[id(layers[0])].spaced)}
+    assert kernels[id(layers[0])].spaced.kernel.shape == (32, 32 + 32 + 20)
+    with use_spaced_kernels(kernels):
+        found = [on_rows(layer, inputs) for inputs in (x, other) for layer in layers]
+    expected = [layer(inputs) for inputs in (x, other) for layer in layers]
+    for one, same in zip(found, expected, strict=True):
+        np.testing.assert_allclose(keras.ops.convert_to_numpy(one), keras.ops.convert_to_numpy(same), rtol=1e-5, atol=1e-6)
+
+
+def test_one_product_is_computed_once(random, monkeypatch):
+    block, x = built(DecoderBlock(num_heads=4, feed_forward_dim=64), 2, 3, 32), rows_of(random, 32)
+    attention, computed = block.self_attention, []
+    product = SpacedKernel.all_columns
+    monkeypatch.setattr(SpacedKernel, "all_columns", lambda self, x: computed.append(x) or product(self, x))
+    with use_spaced_kernels(spaced_kernels([block])):
+        for layer in (attention.query_dense, attention.key_dense, attention.value_dense):
+            on_rows(layer, x)
+    assert len(computed) == 1
+
+
+def test_what_is_no_plain_product_is_not_joined():
+    class Attention(MultiHeadAttention):
+        """Has keys that are more than a product."""
+
+        def make_projection(self, name, units):
+            settings = {"activation": "tanh"} if name == "key" else {}
+            return keras.layers.Dense(units, use_bias=self.use_bias, name=name, **settings)
+
+    class Block(DecoderBlock):
+        """Has such an attention."""
+
+        def make_self_attention(self, model_dim):
+            return self.make_attention(model_dim, Attention, name="self_attention")
+
+    assert spaced_kernels([built(Block(num_heads=4, feed_forward_dim=64), 2, 3, 32)]) == {}
+    assert spaced_kernels([built(DecoderBlock(num_heads=4, feed_forward_dim=64, dtype="mixed_bfloat16"), 2, 3, 32)]) == {}

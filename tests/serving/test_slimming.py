@@ -37,6 +37,40 @@ class Module(tf.Module):
         return {"before": before, "after": after, "twice": twice, "looped": looped, "first": first, "second": second}
 
 
+class Loop(tf.Module):
+    """A loop with a branch in it, a product with a bias, and values that are passed on as they are."""
+
+    def __init__(self):
+        super().__init__()
+        self.kernel, self.bias = tf.Variable(tf.eye(3)), tf.Variable([1.0, 2.0, 3.0])
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 3], tf.float32)], autograph=False)
+    def run(self, x):
+        kernel, bias = tf.convert_to_tensor(self.kernel), tf.convert_to_tensor(self.bias)
+
+        def body(step, y):
+            y = tf.nn.bias_add(tf.matmul(tf.identity(tf.stop_gradient(y)), kernel), bias)
+            return step + 1, tf.cond(step > 1, lambda: -y, lambda: tf.identity(y))
+
+        return {"y": tf.while_loop(lambda step, y: step < 4, body, (0, x))[1]}
+
+
+def test_loops_stay_whole_where_there_is_only_a_cpu(tmp_path):
+    module, x = Loop(), tf.constant([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    expected = module.run(x)["y"].numpy()
+    for device, count in (("gpu", 2), ("cpu", 0)):
+        folder = tmp_path / device
+        tf.saved_model.save(module, str(folder), signatures=module.run)
+        slim_saved_model(folder, device)
+        graph = read_graph(folder)
+        assert sum("_lower_using_switch_merge" in node.attr for node in all_nodes(graph)) == count
+        assert "StopGradient" not in operations(folder)
+        placed = {node.op for node in all_nodes(graph) if node.device == "/device:CPU:0"}
+        assert placed & {"MatMul", "BiasAdd", "Neg"} == ({"MatMul", "BiasAdd", "Neg"} if device == "cpu" else set())
+        found = tf.saved_model.load(str(folder)).signatures["serving_default"](x)
+        np.testing.assert_array_equal(found["y"], expected)
+
+
 def operations(folder) -> list[str]:
     return [node.op for node in all_nodes(read_graph(folder))]
 
