@@ -1,8 +1,8 @@
 """Lets TensorFlow run the loops of a search as calls of functions, on a CPU. Imported when it is first needed.
 
 By default TensorFlow takes loops apart: every value that goes round, each weight among them, then passes three nodes of the
-graph in every step. A loop that stays whole hands all values over at once, and its steps have half as many nodes to go through.
-A step with few sentences is mostly nodes. (On a GPU, a whole loop has its condition copied to the host in every step.)
+graph in every step. A loop that stays whole hands all values over at once, and its steps have a third fewer nodes.
+A step with few sentences is mostly nodes. (On a GPU, a whole loop has its condition copied to the host in each.)
 """
 
 CONTROL_FLOW = ("While", "StatelessWhile", "If", "StatelessIf")
