@@ -91,7 +91,10 @@ def compare_all_signatures(translator, session, sources) -> float:
 @pytest.mark.skipif(not PROVING, reason="downloads other versions of TensorFlow: runs in `make prove`")
 @pytest.mark.proof("The same export answers all signatures on the C runtimes of tensorflow 2.18 and 2.20")
 @pytest.mark.parametrize("runtime", ["2.18", "2.20"])
-def test_on_other_runtimes(translator, version, session, tmp_path, runtime, seen):
+@pytest.mark.parametrize("device", ["gpu", "cpu"])
+def test_on_other_runtimes(translator, version, session, tmp_path, runtime, device, seen):
+    if device == "cpu":
+        version = kt.export_saved_model(translator, tmp_path / "en-de", max_beam_size=5, device="cpu")
     sources = texts(500)
     inputs = {"serving_default": {"text": sources}, "nbest": {"text": sources}, "align": {"text": sources[:20]}}
     inputs["score"] = {"source": sources, "target": texts(500, seed=3)}
@@ -107,7 +110,7 @@ def test_on_other_runtimes(translator, version, session, tmp_path, runtime, seen
         for output, values in session.run(name, given).items():
             if values.dtype.kind == "f":
                 np.testing.assert_allclose(np.array(answers[name][output]), values, rtol=1e-4, atol=1e-3)
-    seen(f"{runtime}: {len(inputs)} signatures, {len(sources)} sentences")
+    seen(f"{runtime}, export for a {device.upper()}: {len(inputs)} signatures, {len(sources)} sentences")
 
 
 @pytest.mark.proof(
