@@ -196,9 +196,16 @@ class StoreWriter:
         directory.parent.mkdir(parents=True, exist_ok=True)
         self.temporary = directory.with_name(f".{directory.name}.{uuid.uuid4().hex}")
         self.temporary.mkdir()
-        self.writers = {f"{side}.ids": RowWriter(self.temporary, f"{side}.ids", dtype) for side, dtype in dtypes.items()}
+        types = {f"{side}.ids": dtype for side, dtype in dtypes.items()}
         if with_text:
-            self.writers |= {f"{side}.text": RowWriter(self.temporary, f"{side}.text", "uint8") for side in dtypes}
+            types |= {f"{side}.text": "uint8" for side in dtypes}
+        self.writers = {}
+        try:
+            for name, dtype in types.items():
+                self.writers[name] = RowWriter(self.temporary, name, dtype)
+        except OSError:
+            self.discard()
+            raise
 
     def write(self, name: str, values: np.ndarray, lengths: np.ndarray):
         """Appends rows to one of the files."""
@@ -208,6 +215,10 @@ class StoreWriter:
         return self
 
     def __exit__(self, error_type, error, traceback):
+        self.discard()
+
+    def discard(self):
+        """Leaves nothing behind of what is not finished."""
         try:
             for writer in self.writers.values():
                 writer.discard()

@@ -94,6 +94,10 @@ class FullDisk(io.FileIO):
 
 
 def fill_up_when(moment, monkeypatch):
+    if moment == "open":
+        left = [True, True, False]  # Two files can be opened.
+        monkeypatch.setattr(store, "open", lambda *given: io.FileIO(*given) if left.pop(0) else no_space(), raising=False)
+        return
     if moment == "index":
         monkeypatch.setattr(Path, "write_text", no_space)
         return
@@ -101,7 +105,7 @@ def fill_up_when(moment, monkeypatch):
     monkeypatch.setattr(store, "open", lambda path, mode: io.BufferedWriter(FullDisk(path, mode), buffer), raising=False)
 
 
-@pytest.mark.parametrize("moment", ["write", "close", "index"])
+@pytest.mark.parametrize("moment", ["open", "write", "close", "index"])
 def test_a_full_disk_is_said_and_nothing_is_left_on_it(files, tokenizer, monkeypatch, tmp_path, moment):
     fill_up_when(moment, monkeypatch)
     with pytest.raises(OSError, match="No space left on device"):
