@@ -32,7 +32,7 @@ A random checkpoint of this shape, with swish, tied embeddings, a bias of the lo
 imported with `from_marian`, loaded by Hugging Face, and written for CTranslate2 with `to_ctranslate2`. Sources of
 {SOURCE_LENGTH} tokens, {SOURCE_LENGTH} steps for every translation; ids (CTranslate2: tokens) in and out. "Same ids" is the
 share of sentences for which a contender's translation is that of the reference, CTranslate2 in float32 with all threads on a
-batch."""
+batch or with a thread for each part of it, whichever is faster."""
 
 
 def main():

@@ -18,7 +18,8 @@ NOTES = """\
 All sentences of a test set in requests of 1, 8 or 32, in the order of the file, two requests at once. Text in, text out, as in
 "Serving": our export for CPUs in TensorFlow's C runtime, CTranslate2 between SentencePiece's tokenizer and detokenizer. Both
 search with the beams and the exponent of the recipe, and by CTranslate2's rules: the length penalty n^a, ends among the K best
-continuations alone, and a stop at as many ends as there are beams. Speed is the best of the rounds. BLEU is sacrebleu's, cased
+continuations alone, and a stop at as many ends as there are beams; a translation has at most 50 tokens more than its source, in
+CTranslate2, than the longest one. Speed is the best of the rounds. BLEU is sacrebleu's, cased
 and detokenized; "same" is the share of translations that both engines agree on, letter for letter."""
 
 

@@ -61,10 +61,10 @@ def worker_environment(threads: int) -> dict[str, str]:
     """Returns the environment that holds TensorFlow and torch to a number of threads; JAX takes a thread for each core.
 
     Whoever runs on TensorFlow has its quicker matrix products, which it takes by itself only on CPUs with AVX-512.
+    `MKL_NUM_THREADS` is not set: CTranslate2 with a thread for each batch would have that many for each of them.
     """
     return {
         "OMP_NUM_THREADS": str(threads),
-        "MKL_NUM_THREADS": str(threads),
         "TF_NUM_INTRAOP_THREADS": str(threads),
         "TF_NUM_INTEROP_THREADS": str(threads),
         "TF_ENABLE_ONEDNN_OPTS": "1",

@@ -1,13 +1,15 @@
 """Results as tables: for the terminal and for a page of the documentation."""
 
 import datetime
+import functools
+from collections.abc import Callable
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.decoding import DECODERS, REFERENCE
+from benchmarks.decoding import DECODERS
 from benchmarks.decoding.jobs import SOURCE_LENGTH, Job
-from benchmarks.decoding.measurements import Measurement, of_contender
+from benchmarks.decoding.measurements import Measurement, of_contender, reference_of
 from benchmarks.decoding.notes import NOTES
 from benchmarks.page import machine
 from benchmarks.report import versions
@@ -19,7 +21,7 @@ COLUMNS = ("batch", "contender", "tokens/s", "median", "times reference", "mean 
 
 def row_of(measurement: Measurement, measurements: list[Measurement]) -> tuple[str, ...]:
     """Formats the cells of one contender at one job."""
-    reference = of_contender(REFERENCE, measurement.job, measurements)
+    reference = reference_of(measurement.job, measurements)
     return (
         str(measurement.job.batch_size),
         measurement.contender.title,
@@ -39,25 +41,33 @@ def by_title(measurements: list[Measurement]) -> dict[str, list[Measurement]]:
     return {title: [one for one in measurements if one.job.title == title] for title in titles}
 
 
-def summary_of(measurements: list[Measurement], peer: str) -> list[tuple[str, ...]]:
-    """Returns rows that say how many times as fast as a peer our graph is, a column for each batch size."""
+def summary_of(measurements: list[Measurement], peer: str, find: Callable) -> list[tuple[str, ...]]:
+    """Returns rows that say how many times as fast as a peer our graph is, a column for each batch size.
+
+    Args:
+        measurements: Those of all.
+        peer: What the peer is called.
+        find: Finds the peer's measurement, given a job and measurements.
+    """
     sizes = sorted({one.job.batch_size for one in measurements})
     rows = []
     for title, group in by_title(measurements).items():
         beam_size, workload = group[0].job.beam_size, group[0].job.workload
         jobs = [Job(workload, beam_size, size) for size in sizes]
-        pairs = [(of_contender(OURS, job, group), of_contender(peer, job, group)) for job in jobs]
+        pairs = [(of_contender(OURS, job, group), find(job, group)) for job in jobs]
         if any(ours and theirs for ours, theirs in pairs):
             cells = [f"{ours.ratio_to(theirs):.2f}" if ours and theirs else "-" for ours, theirs in pairs]
-            rows.append((DECODERS[peer].title, title, *cells))
+            rows.append((peer, title, *cells))
     return rows
 
 
 def summary(measurements: list[Measurement]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Returns the columns and rows of a table of our graph against each peer."""
     sizes = sorted({one.job.batch_size for one in measurements})
-    peers = [name for name, contender in DECODERS.items() if contender.is_peer]
-    rows = [row for peer in peers for row in summary_of(measurements, peer)]
+    rows = summary_of(measurements, "CTranslate2, float32, the faster way", reference_of)
+    for name, contender in DECODERS.items():
+        if contender.is_peer:
+            rows += summary_of(measurements, contender.title, functools.partial(of_contender, name))
     return ("times as fast as", "workload", *(f"batch {size}" for size in sizes)), rows
 
 

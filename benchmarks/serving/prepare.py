@@ -37,8 +37,10 @@ def main(folder: Path, name: str, text: str | None = None):
     else:
         found = find_translator(name)
         translator = kt.Translator(found.model, found.tokenizer, dataclasses.replace(found.options, **CTRANSLATE2_SEARCH))
-        lengths = {"max_decoding_length": translator.model.config.max_length}
         sentences = Path(text).read_text(encoding="utf8").splitlines()
+        # CTranslate2 has one limit for all: that of the longest source. Ours has one for each.
+        longest = max(map(len, translator.tokenizer.source.encode(sentences)))
+        lengths = {"max_decoding_length": min(longest + found.options.extra_length, translator.model.config.max_length)}
     options = translator.options
     search = {"beam_size": options.beam_size, "length_penalty": options.length_penalty}
     write_json(folder / "search.json", {**search, **lengths})
