@@ -14,6 +14,7 @@ from keras_transformer.decoding.mixed_beam import MixedBeamSearch
 from keras_transformer.decoding.model_cache import make_decoder
 from keras_transformer.decoding.options import SearchOptions
 from keras_transformer.decoding.token_by_token import TokenByToken
+from keras_transformer.layers.divided_kernel import divided_kernels
 from keras_transformer.layers.spaced_kernel import spaced_kernels, use_spaced_kernels, weights_in_use
 
 SEGMENT = {"tensorflow": 8}  # Number of target positions that caches have room for at first, and by which they grow.
@@ -44,10 +45,18 @@ class Search:
         spaces_kernels: Whether `graph_run` copies the decoder's kernels into a layout that is faster on a CPU.
         groups_lengths: Whether `graph_run` encodes sources of about the same length at a time. It pays on a CPU, for batches of
             short and long sources.
+        num_threads: How many threads `graph_run` divides the decoder's large kernels among. It pays on a CPU, for one sentence.
     """
 
-    def __init__(self, model, options: SearchOptions, spaces_kernels: bool = False, groups_lengths: bool = False):
-        self.model, self.options, self.spaces_kernels = model, options, spaces_kernels
+    def __init__(
+        self,
+        model,
+        options: SearchOptions,
+        spaces_kernels: bool = False,
+        groups_lengths: bool = False,
+        num_threads: int = 1,
+    ):
+        self.model, self.options, self.spaces_kernels, self.num_threads = model, options, spaces_kernels, num_threads
         self.encode = functools.partial(encode_by_length, model) if groups_lengths else model.encode
         self.decoder = make_decoder(model, 1 if options.is_sampling else options.beam_size)
 
@@ -105,6 +114,13 @@ class Search:
             state, rows = take_rows(state, alive), rows[alive]
         return found
 
+    def kernels(self) -> dict:
+        """Lays out the kernels of the decoder as `graph_run` is to multiply by them; see `spaced_kernels`."""
+        parts = self.model.parts
+        if self.num_threads > 1:
+            return divided_kernels([*parts.decoder_blocks, parts.logits], self.num_threads)
+        return spaced_kernels(parts.decoder_blocks) if self.spaces_kernels else {}
+
     def graph_run(self, inputs: dict) -> dict:
         """Searches to the end within a TensorFlow graph, where only TensorFlow's own loop lets tensors change their size."""
         import tensorflow as tf  # noqa: TID251
@@ -143,7 +159,7 @@ class Search:
         sizes = tf.constant(BATCH_SIZES, index_dtype())
         rows = tf.range(tf.shape(inputs["source_ids"], index_dtype())[0])
         start = state, rows, self.result(inputs, state)
-        with use_spaced_kernels(spaced_kernels(self.model.parts.decoder_blocks) if self.spaces_kernels else {}):
+        with use_spaced_kernels(self.kernels()):
             # Weights are read once, and not in every step.
             weights = [(variable, tf.convert_to_tensor(variable.value)) for variable in weights_in_use(self.model)]
             with keras.StatelessScope(state_mapping=weights):

@@ -50,6 +50,11 @@ class SpacedKernel:
         """The kernel that is multiplied by: this one."""
         return self
 
+    @property
+    def weights(self) -> list:
+        """What is read in each product."""
+        return [self.kernel, self.bias]
+
     def all_columns(self, x):
         """Maps `(B, T, M)` to rows `(B * T, units + gap)`."""
         y = ops.matmul(ops.reshape(x, (-1, x.shape[-1])), self.kernel)
@@ -73,6 +78,11 @@ class JointKernel:
     def spaced(self) -> SpacedKernel:
         """The kernel that is multiplied by: that of all the maps."""
         return self.products.kernel
+
+    @property
+    def weights(self) -> list:
+        """What is read in each product."""
+        return self.spaced.weights
 
     def __call__(self, x):
         """Maps `(B, T, M)` to rows `(B * T, units)`."""
@@ -159,8 +169,7 @@ def spaced_kernel_of(dense) -> SpacedKernel | JointKernel | None:
 
 def weights_in_use(model: keras.Model) -> list[keras.Variable]:
     """Returns the floating-point weights of a model, with those of laid out kernels in place of what they replace."""
-    in_use = [kernel.spaced for kernel in _IN_USE.get().values()]
-    laid_out = [value for kernel in in_use for value in (kernel.kernel, kernel.bias) if isinstance(value, keras.Variable)]
+    laid_out = [value for kernel in _IN_USE.get().values() for value in kernel.weights if isinstance(value, keras.Variable)]
     dense = [part for part in parts_of([model]) if type(part) is keras.layers.Dense and spaced_kernel_of(part) is not None]
     replaced = {id(variable) for part in dense for variable in part.variables}
     own = [one for one in model.variables if id(one) not in replaced and keras.backend.is_float_dtype(one.dtype)]

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_transformer.layers.divided_kernel import DividedEntries, groups_of_rows, most_parts
 from keras_transformer.layers.rows import on_rows
 from keras_transformer.layers.spaced_kernel import SpacedKernel, gap_for, with_gap
 from keras_transformer.layers.token_embedding import TokenEmbedding
@@ -65,6 +66,11 @@ class TiedLogits(keras.layers.Layer):
         kernel = with_gap(ops.transpose(self.embedding.embeddings))
         bias = ops.pad(self.bias, [[0, gap_for(self.embedding.vocabulary_size)]]) if self.use_bias else None
         return SpacedKernel(kernel, bias, None, self.embedding.vocabulary_size)
+
+    def divided_kernel(self, count: int) -> DividedEntries:
+        """Returns the embeddings in at most `count` parts; see `layers.divided_kernel`."""
+        matrix = self.embedding.embeddings
+        return DividedEntries(groups_of_rows(matrix, most_parts(matrix, count)), self.bias if self.use_bias else None)
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.embedding.vocabulary_size)

@@ -12,6 +12,7 @@ from keras_transformer.layers import (
     TokenEmbedding,
 )
 from keras_transformer.layers.initializers import initializer_for
+from keras_transformer.layers.rows import on_rows
 from keras_transformer.models.config import TransformerConfig
 
 
@@ -46,7 +47,7 @@ class TransformerParts:
         x = self.target_dropout(x)
         for block in self.decoder_blocks:
             x = block(x, encoded, encoded_mask=source_mask)
-        return self.project(x)
+        return self.logits(self.leave_decoder(x))
 
     def decode_step(self, target_ids, positions, cache):
         """Runs the decoder on the next tokens: ids `(B, T)` -> float32 logits `(B, T, V)`, cache."""
@@ -55,11 +56,11 @@ class TransformerParts:
         new_cache = {"source_mask": source_mask}
         for block in self.decoder_blocks:
             x, new_cache[block.name] = block(x, encoded_mask=source_mask, positions=positions, cache=cache[block.name])
-        return self.project(x), new_cache
+        return on_rows(self.logits, self.leave_decoder(x)), new_cache
 
-    def project(self, x):
-        """Turns the output of the last decoder block, `(B, T, M)`, into float32 logits, `(B, T, V)`."""
-        return self.logits(x if self.decoder_norm is None else self.decoder_norm(x))
+    def leave_decoder(self, x):
+        """Normalizes the output of the last decoder block, `(B, T, M)`, if the model does so."""
+        return x if self.decoder_norm is None else self.decoder_norm(x)
 
 
 def make_parts(
