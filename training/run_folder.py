@@ -59,14 +59,16 @@ class RunFolder:
             recipe: The recipe.
             resume: Whether a run that is there already is to go on.
         """
-        if self.recipe.is_file() and resume:
-            self.check_unchanged(recipe)
-        elif not self.is_empty:
-            raise ValueError(self.in_the_way(resume))
-        else:
+        if self.is_empty:
             self.directory.mkdir(parents=True, exist_ok=True)
-            head = f"# The recipe {recipe.name!r} as it was run, defaults included.\n\n"
-            write_bytes(self.recipe, (head + recipe.to_toml()).encode())
+            with self.held():
+                if self.is_empty:  # Still: of two processes that begin at the same time, one is first.
+                    head = f"# The recipe {recipe.name!r} as it was run, defaults included.\n\n"
+                    write_bytes(self.recipe, (head + recipe.to_toml()).encode())
+                    return
+        if not (self.recipe.is_file() and resume):
+            raise ValueError(self.in_the_way(resume))
+        self.check_unchanged(recipe)
 
     def held(self) -> contextlib.AbstractContextManager:
         """Keeps other processes from training in the folder, until this is left or the process ends, however it ends.

@@ -68,6 +68,23 @@ def test_one_process_at_a_time(recipe, run):
         assert run.lock.is_file()
 
 
+def test_of_two_that_begin_at_once_one_is_first(recipe, run, monkeypatch):
+    first, second = read_recipe(recipe), read_recipe(recipe, ["epochs=9"])
+    held = RunFolder.held
+
+    def held_after_another(self):
+        monkeypatch.setattr(RunFolder, "held", held)
+        RunFolder(run.directory).begin(first, resume=True)
+        return held(self)
+
+    for resume, message in ((False, "There is a run in .* already"), (True, "The recipe has changed")):
+        run.recipe.unlink(missing_ok=True)
+        monkeypatch.setattr(RunFolder, "held", held_after_another)
+        with pytest.raises(ValueError, match=message):
+            run.begin(second, resume=resume)
+        assert read_recipe(run.recipe).to_toml() == first.to_toml()
+
+
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EIO])
 def test_where_nothing_can_be_locked_a_run_goes_without(recipe, run, number, monkeypatch):
     def fail(*_):
