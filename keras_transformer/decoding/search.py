@@ -15,7 +15,7 @@ from keras_transformer.decoding.model_cache import make_decoder
 from keras_transformer.decoding.options import SearchOptions
 from keras_transformer.decoding.token_by_token import TokenByToken
 from keras_transformer.layers.divided_kernel import divided_kernels
-from keras_transformer.layers.spaced_kernel import spaced_kernels, use_spaced_kernels, weights_in_use
+from keras_transformer.layers.spaced_kernel import spaced_kernels, use_kernels, weights_in_use
 
 SEGMENT = {"tensorflow": 8}  # Number of target positions that caches have room for at first, and by which they grow.
 # Sizes of a batch in a TensorFlow graph, as sentences leave it: few, for products are prepared anew for each.
@@ -159,7 +159,7 @@ class Search:
         sizes = tf.constant(BATCH_SIZES, index_dtype())
         rows = tf.range(tf.shape(inputs["source_ids"], index_dtype())[0])
         start = state, rows, self.result(inputs, state)
-        with use_spaced_kernels(self.kernels()):
+        with use_kernels(self.kernels()):
             # Weights are read once, and not in every step.
             weights = [(variable, tf.convert_to_tensor(variable.value)) for variable in weights_in_use(self.model)]
             with keras.StatelessScope(state_mapping=weights):

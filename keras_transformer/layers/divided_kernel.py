@@ -79,7 +79,7 @@ def divided_kernels(layers: Iterable[keras.layers.Layer], count: int) -> dict[in
         count: Into how many parts at most.
 
     Returns:
-        A dictionary from the identity of a layer to its kernel, for `use_spaced_kernels`.
+        A dictionary from the identity of a layer to its kernel, for `use_kernels`.
     """
     found = {}
     for layer in parts_of(layers):

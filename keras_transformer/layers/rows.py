@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_transformer.layers.spaced_kernel import spaced_kernel_of
+from keras_transformer.layers.spaced_kernel import kernel_in_use
 
 
 def on_rows(dense, x):
@@ -21,6 +21,6 @@ def on_rows(dense, x):
     if len(x.shape) != 3:
         return dense(x)
     length = ops.shape(x)[1]
-    spaced = spaced_kernel_of(dense)
-    y = dense(ops.reshape(x, (-1, x.shape[-1]))) if spaced is None else spaced(x)
+    kernel = kernel_in_use(dense)
+    y = dense(ops.reshape(x, (-1, x.shape[-1]))) if kernel is None else kernel(x)
     return ops.reshape(y, (-1, length, y.shape[-1]))

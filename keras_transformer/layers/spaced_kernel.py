@@ -22,7 +22,7 @@ from keras import ops
 GAP = 16  # Unused columns: a line of the cache.
 SMALLEST = 512  # A kernel with fewer columns fits into the cache, wherever its rows begin.
 
-_IN_USE = ContextVar("spaced_kernels", default=MappingProxyType({}))
+_IN_USE = ContextVar("kernels_in_use", default=MappingProxyType({}))
 
 
 @dataclass
@@ -119,7 +119,7 @@ def spaced_kernels(layers: Iterable[keras.layers.Layer]) -> dict[int, SpacedKern
             same input.
 
     Returns:
-        A dictionary from the identity of a layer to its kernel, for `use_spaced_kernels`.
+        A dictionary from the identity of a layer to its kernel, for `use_kernels`.
     """
     found = {}
     for layer in parts_of(layers):
@@ -153,8 +153,12 @@ def is_plain_dense(layer: keras.layers.Layer) -> bool:
 
 
 @contextlib.contextmanager
-def use_spaced_kernels(kernels: dict[int, SpacedKernel | JointKernel]) -> Iterator[None]:
-    """Lets `on_rows` compute with laid out kernels; those of an outer call stay in use."""
+def use_kernels(kernels: dict[int, Any]) -> Iterator[None]:
+    """Lets `on_rows` compute with other kernels than those of the layers; those of an outer call stay in use.
+
+    Args:
+        kernels: What `spaced_kernels` or `divided_kernels` returned.
+    """
     token = _IN_USE.set({**kernels, **_IN_USE.get()})
     try:
         yield
@@ -162,7 +166,7 @@ def use_spaced_kernels(kernels: dict[int, SpacedKernel | JointKernel]) -> Iterat
         _IN_USE.reset(token)
 
 
-def spaced_kernel_of(dense) -> SpacedKernel | JointKernel | None:
+def kernel_in_use(dense) -> Any:
     """Returns the kernel in use for a layer, or for the layer of a method; `None` if there is none."""
     return _IN_USE.get().get(id(getattr(dense, "__self__", dense)))
 
@@ -170,7 +174,7 @@ def spaced_kernel_of(dense) -> SpacedKernel | JointKernel | None:
 def weights_in_use(model: keras.Model) -> list[keras.Variable]:
     """Returns the floating-point weights of a model, with those of laid out kernels in place of what they replace."""
     laid_out = [value for kernel in _IN_USE.get().values() for value in kernel.weights if isinstance(value, keras.Variable)]
-    dense = [part for part in parts_of([model]) if type(part) is keras.layers.Dense and spaced_kernel_of(part) is not None]
+    dense = [part for part in parts_of([model]) if type(part) is keras.layers.Dense and kernel_in_use(part) is not None]
     replaced = {id(variable) for part in dense for variable in part.variables}
     own = [one for one in model.variables if id(one) not in replaced and keras.backend.is_float_dtype(one.dtype)]
     return list({id(one): one for one in own + laid_out}.values())

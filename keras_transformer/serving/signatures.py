@@ -13,7 +13,7 @@ from keras_transformer.attention.capture import watch
 from keras_transformer.decoding import Search
 from keras_transformer.decoding.limits import IMPOSSIBLE
 from keras_transformer.decoding.scoring import log_probabilities
-from keras_transformer.layers.spaced_kernel import JointKernel, SpacedKernel, spaced_kernels, use_spaced_kernels
+from keras_transformer.layers.spaced_kernel import JointKernel, SpacedKernel, spaced_kernels, use_kernels
 from keras_transformer.translator import Translator
 
 LARGEST_PENALTY = 5.0
@@ -55,7 +55,7 @@ class ServedTranslator(tf.Module):
         self.source, self.target = translator.tokenizer.source, translator.tokenizer.target
         self.config = translator.model.config
         kernels = spaced_variables(translator.model) if device == "cpu" else {}
-        self.with_kernels = functools.partial(use_spaced_kernels, kernels)
+        self.with_kernels = functools.partial(use_kernels, kernels)
         self.beam_size = min(translator.options.beam_size, limits.beam_size)
         self.search_with = functools.lru_cache(self.make_search)
         # What the SavedModel stores: known when the signatures are.

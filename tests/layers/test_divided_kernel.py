@@ -7,7 +7,7 @@ import pytest
 from keras_transformer.layers import DecoderBlock, TiedLogits, TokenEmbedding, divided_kernel
 from keras_transformer.layers.divided_kernel import divided_kernels
 from keras_transformer.layers.rows import on_rows
-from keras_transformer.layers.spaced_kernel import use_spaced_kernels
+from keras_transformer.layers.spaced_kernel import use_kernels
 
 
 def built(layer, width: int):
@@ -28,7 +28,7 @@ def test_groups_of_rows(settings, random):
     dense, x = built(keras.layers.Dense(1024, bias_initializer="random_normal", **settings), 512), rows_of(random, 512)
     kernels = divided_kernels([dense], 4)
     assert [part.shape for part in kernels[id(dense)].parts] == [(128, 1024)] * 4
-    with use_spaced_kernels(kernels):
+    with use_kernels(kernels):
         found = on_rows(dense, x)
     assert found.shape == (2, 3, 1024)
     check_same(found, dense(x))
@@ -41,7 +41,7 @@ def test_entries_of_a_vocabulary(use_bias, random, monkeypatch):
     logits, x = built(TiedLogits(embedding, use_bias, bias_initializer="random_normal"), 8), rows_of(random, 8)
     kernels = divided_kernels([logits], 4)
     assert [part.shape[0] for part in kernels[id(logits)].parts] == [25, 25, 25, 26]
-    with use_spaced_kernels(kernels):
+    with use_kernels(kernels):
         found = logits(x)
     assert found.shape == (2, 3, 101)
     check_same(found, logits(x))

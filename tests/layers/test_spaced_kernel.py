@@ -6,7 +6,7 @@ import pytest
 
 from keras_transformer.layers import DecoderBlock, EncoderBlock, MultiHeadAttention, TiedLogits, TokenEmbedding
 from keras_transformer.layers.rows import on_rows
-from keras_transformer.layers.spaced_kernel import GAP, SpacedKernel, spaced_kernels, use_spaced_kernels
+from keras_transformer.layers.spaced_kernel import GAP, SpacedKernel, spaced_kernels, use_kernels
 
 
 def built(layer, *shape):
@@ -23,7 +23,7 @@ def test_the_same_product(settings, random):
     dense = built(keras.layers.Dense(512, bias_initializer="random_normal", **settings), 2, 3, 8)
     kernels, x = spaced_kernels([dense]), rows_of(random, 8)
     assert kernels[id(dense)].kernel.shape == (8, 512 + GAP)
-    with use_spaced_kernels(kernels):
+    with use_kernels(kernels):
         found = on_rows(dense, x)
     np.testing.assert_allclose(keras.ops.convert_to_numpy(found), keras.ops.convert_to_numpy(dense(x)), rtol=1e-5, atol=1e-6)
 
@@ -32,7 +32,7 @@ def test_the_same_product(settings, random):
 def test_logits_of_transposed_embeddings(vocabulary_size, random):
     logits = built(TiedLogits(TokenEmbedding(vocabulary_size, 8), use_bias=True, bias_initializer="random_normal"), 2, 3, 8)
     x = rows_of(random, 8)
-    with use_spaced_kernels(spaced_kernels([logits])):
+    with use_kernels(spaced_kernels([logits])):
         found = logits(x)
     assert found.shape == (2, 3, vocabulary_size)
     np.testing.assert_allclose(keras.ops.convert_to_numpy(found), keras.ops.convert_to_numpy(logits(x)), rtol=1e-5, atol=1e-6)
@@ -42,7 +42,7 @@ def test_the_kernel_in_use_is_what_counts_and_only_while_it_is():
     dense = built(keras.layers.Dense(512), 2, 3, 8)
     kernels, ones = spaced_kernels([dense]), keras.ops.ones((1, 1, 8))
     dense.kernel.assign(keras.ops.zeros((8, 512)))
-    with use_spaced_kernels(kernels):
+    with use_kernels(kernels):
         assert float(keras.ops.max(on_rows(dense, ones))) > 0
     assert float(keras.ops.max(on_rows(dense, ones))) == 0
 
@@ -66,7 +66,7 @@ def test_queries_keys_and_values_are_columns_of_one_product(random):
     kernels, x, other = spaced_kernels([block]), rows_of(random, 32), rows_of(random, 32)
     assert {id(kernels[id(layer)].spaced) for layer in layers} == {id(kernels[id(layers[0])].spaced)}
     assert kernels[id(layers[0])].spaced.kernel.shape == (32, 32 + 32 + 20)
-    with use_spaced_kernels(kernels):
+    with use_kernels(kernels):
         found = [on_rows(layer, inputs) for inputs in (x, other) for layer in layers]
     expected = [layer(inputs) for inputs in (x, other) for layer in layers]
     for one, same in zip(found, expected, strict=True):
@@ -78,7 +78,7 @@ def test_one_product_is_computed_once(random, monkeypatch):
     attention, computed = block.self_attention, []
     product = SpacedKernel.all_columns
     monkeypatch.setattr(SpacedKernel, "all_columns", lambda self, x: computed.append(x) or product(self, x))
-    with use_spaced_kernels(spaced_kernels([block])):
+    with use_kernels(spaced_kernels([block])):
         for layer in (attention.query_dense, attention.key_dense, attention.value_dense):
             on_rows(layer, x)
     assert len(computed) == 1
