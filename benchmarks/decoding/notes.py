@@ -5,8 +5,8 @@ from benchmarks.decoding.jobs import FEWEST_SENTENCES, LIMIT, LONGEST, SHORTEST,
 NOTES = f"""\
 A run takes ids (CTranslate2: tokens) and returns ids. Every contender has a process of its own and the same number of threads;
 for each job they take turns in several rounds, so that all see the same noise. Speed is output tokens a second, ends included,
-in the fastest run, and in the median run. Ours divides a batch among the threads, with one thread for an operation, or the
-products of few sentences. CTranslate2 has all threads on a batch, with oneDNN's products (`CT2_USE_MKL=0`: MKL's, which it
+in the fastest run, and in the median run. Ours divides a batch among the threads, with one thread for an operation, and the
+products of a single sentence. CTranslate2 has all threads on a batch, with oneDNN's products (`CT2_USE_MKL=0`: MKL's, which it
 takes on an Intel CPU, were several times slower with two threads than with one), or, "batch split", a thread for each part of
 it; the reference, for each job, is the faster of the two in float32. Our
 graph, CTranslate2 and Marian have the same weights; "same ids" is the share of sentences for which a contender's translation is

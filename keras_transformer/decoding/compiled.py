@@ -28,8 +28,8 @@ def compile_search(model, options: SearchOptions):
     """
     search = Search(model, options)
     if keras.backend.backend() == "tensorflow":
-        few = Search(model, options, num_threads=num_parts())
-        return in_parts(tensorflow_search(search), num_parts(), tensorflow_function(few.graph_run))
+        alone = Search(model, options, num_threads=num_parts())
+        return in_parts(tensorflow_search(search), num_parts(), tensorflow_function(alone.graph_run))
     if keras.backend.backend() == "jax":
         return jax_search(model, search)
     return torch_function(search.run)

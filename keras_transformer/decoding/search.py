@@ -45,7 +45,7 @@ class Search:
         spaces_kernels: Whether `graph_run` copies the decoder's kernels into a layout that is faster on a CPU.
         groups_lengths: Whether `graph_run` encodes sources of about the same length at a time. It pays on a CPU, for batches of
             short and long sources.
-        num_threads: Among how many threads `graph_run` divides the decoder's large kernels. It pays on a CPU, for few sources.
+        num_threads: How many threads `graph_run` divides the decoder's large kernels among. It pays on a CPU, for one sentence.
     """
 
     def __init__(

@@ -4,25 +4,23 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-FEW_SENTENCES = 4  # Up to here, two threads are faster with a part of each kernel than with a part of the sentences.
 
-
-def in_parts(run, count: int, run_few):
+def in_parts(run, count: int, run_alone):
     """Returns a function that runs the parts of a batch at the same time.
 
     Args:
         run: A function from a dictionary of arrays `(B, ...)` to one of arrays `(B, n)` or `(B, n, L)`, with L as it may be.
         count: The number of parts.
-        run_few: The same for a batch of few sentences, which is not divided, and has all threads to itself.
+        run_alone: The same for a batch of one sentence, which has all threads to itself if there are several parts.
     """
     if count == 1:
         return run
     pool = ThreadPoolExecutor(count)
 
     def run_parts(inputs: dict) -> dict:
-        if len(inputs["source_ids"]) <= FEW_SENTENCES:
-            return run_few(inputs)
         parts = min(count, len(inputs["source_ids"]))
+        if parts == 1:
+            return run_alone(inputs)
         # One sentence here, one there: neighbours are of similar length.
         return joined(list(pool.map(run, [{name: x[part::parts] for name, x in inputs.items()} for part in range(parts)])))
 

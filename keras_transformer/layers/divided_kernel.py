@@ -1,8 +1,8 @@
 """Kernels that several threads multiply by at the same time.
 
 A product of few rows takes as long as its kernel takes to be read, and a thread by itself does not read as fast as memory can
-give. Many sentences are divided among threads, each of which reads all kernels; with few sentences, the kernels are divided,
-and each thread reads a part of them.
+give. A batch of sentences is divided among threads; a single sentence cannot be, but its products can: each thread reads a
+part of the kernel.
 """
 
 import functools

@@ -8,14 +8,14 @@ import keras
 import numpy as np
 import pytest
 
-from keras_transformer.decoding.threads import FEW_SENTENCES, in_parts, interleaved
+from keras_transformer.decoding.threads import in_parts, interleaved
 
 
 def never(inputs):
     raise AssertionError(f"was called with {inputs}")
 
 
-@pytest.mark.parametrize("rows", [5, 8])
+@pytest.mark.parametrize("rows", [2, 5])
 def test_parts_come_back_in_their_places(rows):
     inputs = {"source_ids": np.arange(rows)[:, None], "max_lengths": np.arange(rows)}
 
@@ -26,16 +26,17 @@ def test_parts_come_back_in_their_places(rows):
             "tokens": np.repeat(part["source_ids"][:, :, None], length, axis=2),
         }
 
-    found = in_parts(run, 3, run_few=never)(inputs)
+    found = in_parts(run, 3, run_alone=never)(inputs)
     np.testing.assert_array_equal(found["scores"][:, 0], 2.0 * np.arange(rows))
     np.testing.assert_array_equal(found["tokens"][:, 0, 0], np.arange(rows))
 
 
-@pytest.mark.parametrize("rows", [1, FEW_SENTENCES])
-def test_few_sentences_stay_together(rows):
-    inputs = {"source_ids": np.ones((rows, 4))}
-    assert in_parts(never, 3, run_few=len)(inputs) == 1
-    assert in_parts(len, 1, run_few=never)(inputs) == 1  # There is one thread, or TensorFlow divides the work itself.
+def test_a_single_sentence_has_all_threads():
+    inputs = {"source_ids": np.ones((1, 4))}
+    assert in_parts(never, 3, run_alone=lambda inputs: {"tokens": inputs["source_ids"]})(inputs) == {
+        "tokens": inputs["source_ids"]
+    }
+    assert in_parts(len, 1, run_alone=never)(inputs) == 1  # There is one thread, or TensorFlow divides the work itself.
 
 
 def test_shorter_parts_are_padded():
@@ -46,7 +47,7 @@ def test_shorter_parts_are_padded():
 SCRIPT = """
 import numpy as np, keras, keras_transformer as kt
 from keras_transformer.layers import divided_kernel
-divided_kernel.SMALLEST = 1000  # Few sentences divide their products, even with so small a model.
+divided_kernel.SMALLEST = 1000  # A single sentence divides its products, even with so small a model.
 kt.decoding.parallel_sentences(2)
 keras.utils.set_random_seed(0)
 model = kt.Transformer.from_preset("tiny", vocabulary_size=50)
