@@ -111,35 +111,65 @@ class SharedDecoder:
         """Makes hypothesis k the heir of hypothesis `parents[b, k]`."""
         return {**cache, "visible": take_beams(cache["visible"], parents)}
 
-    def grow(self, cache: dict, position, capacity) -> dict:
+    def grow(self, cache: dict, position, capacity, rows=None) -> dict:
         """Makes room for the positions from `position` to `capacity`.
 
         Hypotheses that live have most of their past in common. Places that none of them sees any more are given up, so that
         the cache grows by about one place a position, and not by K.
+
+        Args:
+            cache: The cache.
+            position: Integer scalar, where the next tokens will stand.
+            capacity: Number of target positions.
+            rows: Integer tensor, the sentences that stay, in ascending order. `None` is all of them.
+
+        Returns:
+            The cache of these sentences.
         """
         changing = {name: cache[name] for name in ("past", "slot_positions", "visible")}
+        if rows is not None:
+            cache = {**cache, "fixed": sentences_of(cache["fixed"], rows, ops.shape(cache["visible"])[0])}
         if self.beam_size == 1 or keras.backend.backend() == "jax":  # A program of JAX has to know its sizes beforehand.
             added = capacity * self.beam_size - ops.shape(cache["visible"])[2]
+            changing = changing if rows is None else tree.map_structure(lambda x: take(x, rows), changing)
             return {**cache, **tree.map_structure(lambda x: add_zeros(x, added, axis=2), changing)}
-        seen = ops.any(cache["visible"], axis=1)  # (B, L)
-        num_seen = ops.cast(ops.max(ops.sum(ops.cast(seen, index_dtype()), axis=1)), "int32")
+        rows = ops.arange(ops.shape(cache["visible"])[0], dtype=index_dtype()) if rows is None else rows
+        seen = take(ops.any(cache["visible"], axis=1), rows)  # (B, L)
+        num_seen = ops.cast(ops.max(ops.sum(ops.cast(seen, index_dtype()), axis=1), initial=0), "int32")
         num_places = ops.cast(ops.shape(seen)[1], index_dtype())
         places = ops.arange(num_places, dtype=index_dtype())
         order = ops.argsort(ops.where(seen, places, places + num_places), axis=1)  # (B, L), those seen come first
         free = (capacity - position) * self.beam_size
         free += -(num_seen + free) % PLACES
         places = add_zeros(ops.cast(order, index_dtype())[:, :num_seen], free, axis=1)
-        moved = tree.map_structure(lambda x: take_places(x, places), changing)
+        moved = tree.map_structure(lambda x: take_places(x, rows, places), changing)
         visible = ops.logical_and(moved["visible"], ops.arange(ops.shape(places)[1]) < num_seen)
         return {**cache, **moved, "slot": num_seen, "visible": visible}
 
 
-def take_places(x, places):
-    """Takes the same places for all heads or hypotheses: `(B, J, L, ...)` with places `(B, M)` -> `(B, J, M, ...)`."""
-    batch_size, size, length = tuple(ops.shape(x))[:3]
-    first = ops.arange(batch_size * size, dtype=index_dtype()) * ops.cast(length, index_dtype())
-    rows = ops.reshape(first, (batch_size, size, 1)) + places[:, None, :]
-    return take(ops.reshape(x, (batch_size * size * length, *x.shape[3:])), rows)
+def sentences_of(tensors: dict, rows, batch_size) -> dict:
+    """Takes sentences `rows` out of tensors `(B, ...)`, unless these are all there are."""
+    return ops.cond(
+        ops.shape(rows)[0] < batch_size,
+        lambda: tree.map_structure(lambda x: take(x, rows), tensors),
+        lambda: tensors,
+    )
+
+
+def take_places(x, rows, places):
+    """Takes some sentences, and of each the same places for all heads or hypotheses.
+
+    Args:
+        x: Tensor `(B, J, L, ...)`.
+        rows: Integer tensor `(B',)`, the sentences.
+        places: Integer tensor `(B', M)`, the places of each.
+
+    Returns:
+        A tensor `(B', J, M, ...)`.
+    """
+    size, length = tuple(ops.shape(x))[1:3]
+    first = (rows[:, None] * size + ops.arange(size, dtype=index_dtype())) * ops.cast(length, index_dtype())  # (B', J)
+    return take(ops.reshape(x, (-1, *x.shape[3:])), first[:, :, None] + places[:, None, :])
 
 
 class CopyingDecoder:

@@ -89,11 +89,14 @@ class Search:
         """Searches on in larger caches, while more than `fewest` sentences are not done."""
         return run_steps(self.strategy(inputs), self.grow(state, capacity), fewest)
 
-    def grow(self, state: dict, capacity) -> dict:
-        """Makes room for more positions in a state."""
+    def grow(self, state: dict, capacity, rows=None) -> dict:
+        """Makes room for more positions in a state; of the sentences, those in `rows` stay, or all."""
         added = capacity - capacity_of(state)
+        cache = self.decoder.grow(state["cache"], state["position"], capacity, rows)
+        state = {name: value for name, value in state.items() if name != "cache"}
+        state = state if rows is None else take_rows(state, rows)
         histories = {name: add_zeros(value, added, axis=2) for name, value in state.items() if "token" in name}
-        return {**state, **histories, "cache": self.decoder.grow(state["cache"], state["position"], capacity)}
+        return {**state, **histories, "cache": cache}
 
     def result(self, inputs: dict, state: dict) -> dict:
         """Returns what was found."""
@@ -141,20 +144,16 @@ class Search:
 
         def body(state, rows, found):
             mine = take_rows(inputs, rows)
-            is_full = tf.cast(state["position"] >= capacity_of(state), "int32")
             fewer = tf.reduce_max(tf.where(sizes < tf.size(rows, index_dtype()), sizes, 0))
-            state = self.go_on(mine, state, capacity_of(state) + is_full * segment(), fewer)
+            state = run_steps(self.strategy(mine), state, fewer)
             found = put_rows(found, rows, self.result(mine, state))
             # Sentences that are done leave the batch, as many as make it one of the sizes.
             alive, done = (tf.reshape(tf.where(which), (-1,)) for which in (~state["done"], state["done"]))
             size = tf.reduce_min(tf.where(sizes < tf.size(alive, index_dtype()), sizes[-1], sizes))
-            kept = tf.concat([alive, done], axis=0)[:size]
-            state, rows = tf.cond(
-                size < tf.size(rows, index_dtype()),
-                lambda: (take_rows(state, kept), tf.gather(rows, kept)),
-                lambda: (state, rows),
-            )
-            return state, rows, found
+            kept = tf.sort(tf.concat([alive, done], axis=0)[:size])
+            is_full = tf.cast(state["position"] >= capacity_of(state), "int32")
+            state = self.grow(state, capacity_of(state) + is_full * segment(), kept)
+            return state, tf.gather(rows, kept), found
 
         sizes = tf.constant(BATCH_SIZES, index_dtype())
         rows = tf.range(tf.shape(inputs["source_ids"], index_dtype())[0])
