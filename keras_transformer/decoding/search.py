@@ -14,7 +14,10 @@ from keras_transformer.decoding.mixed_beam import MixedBeamSearch
 from keras_transformer.decoding.model_cache import make_decoder
 from keras_transformer.decoding.options import SearchOptions
 from keras_transformer.decoding.token_by_token import TokenByToken
+from keras_transformer.layers import SinusoidalPositionalEncoding
 from keras_transformer.layers.divided_kernel import divided_kernels
+from keras_transformer.layers.lean_norm import lean_norms
+from keras_transformer.layers.sinusoidal_positional_encoding import EncodedPositions
 from keras_transformer.layers.spaced_kernel import spaced_kernels, use_kernels, weights_in_use
 
 SEGMENT = {"tensorflow": 8}  # Number of target positions that caches have room for at first, and by which they grow.
@@ -124,6 +127,15 @@ class Search:
             return divided_kernels([*parts.decoder_blocks, parts.logits], self.num_threads)
         return spaced_kernels(parts.decoder_blocks) if self.spaces_kernels else {}
 
+    def fewer_operations(self, capacity) -> dict:
+        """Returns what computes the same as layers of the decoder with fewer operations, for `use_kernels`."""
+        parts = self.model.parts
+        lean = lean_norms([*parts.decoder_blocks, *([] if parts.decoder_norm is None else [parts.decoder_norm])])
+        positions = parts.target_positions
+        if type(positions) is not SinusoidalPositionalEncoding:
+            return lean
+        return {**lean, id(positions): EncodedPositions(positions.encode(ops.arange(capacity)))}
+
     def graph_run(self, inputs: dict) -> dict:
         """Searches to the end within a TensorFlow graph, where only TensorFlow's own loop lets tensors change their size."""
         import tensorflow as tf  # noqa: TID251
@@ -158,7 +170,7 @@ class Search:
         sizes = tf.constant(BATCH_SIZES, index_dtype())
         rows = tf.range(tf.shape(inputs["source_ids"], index_dtype())[0])
         start = state, rows, self.result(inputs, state)
-        with use_kernels(self.kernels()):
+        with use_kernels({**self.kernels(), **self.fewer_operations(last)}):
             # Weights are read once, and not in every step.
             weights = [(variable, tf.convert_to_tensor(variable.value)) for variable in weights_in_use(self.model)]
             with keras.StatelessScope(state_mapping=weights):

@@ -87,6 +87,10 @@ class FeedForward(keras.layers.Layer):
         hidden = self.dropout_layer(hidden, training=training)
         return on_rows(self.output_dense, hidden)  # (B, T, M)
 
+    def chained_projections(self) -> list:
+        """Returns the linear map whose output nobody sees but the next one, and that one; see `layers.spaced_kernel`."""
+        return [self.hidden_dense, self.output_dense] if type(self).call is FeedForward.call else []
+
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.output_dim or input_shape[-1])
 

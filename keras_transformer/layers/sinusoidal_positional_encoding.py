@@ -1,8 +1,13 @@
 """Sinusoidal positional encoding (section 3.5 of the paper)."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import keras
 import numpy as np
 from keras import ops
+
+from keras_transformer.layers.spaced_kernel import kernel_in_use
 
 DIGIT = 128  # A position is written with three digits of this base: 2,097,152 positions from three tables of 128 rows.
 
@@ -20,6 +25,22 @@ def angle_tables(model_dim: int, max_wavelength: float) -> list[np.ndarray]:
         angles = np.arange(DIGIT)[:, None] * float(DIGIT**place) * frequencies
         tables.append(np.stack([np.sin(angles), np.cos(angles)], axis=1).astype("float32"))
     return tables
+
+
+@dataclass(frozen=True)
+class EncodedPositions:
+    """The encodings of the first positions, for `use_kernels`: a search looks one of them up in each step.
+
+    Attributes:
+        table: Float32 tensor `(positions, M)`.
+    """
+
+    table: Any
+    weights = ()
+
+    def __call__(self, positions):
+        """Returns the encoding of integer positions of any shape: float32 `(..., M)`."""
+        return ops.take(self.table, positions, axis=0)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -72,6 +93,9 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
 
     def encode(self, positions):
         """Returns the encoding of integer positions of any shape: float32 `(..., M)`."""
+        in_use = kernel_in_use(self)
+        if in_use is not None:
+            return in_use(positions)
         sine = cosine = None
         rest = ops.cast(positions, "int32")
         for table in self.tables:

@@ -6,7 +6,8 @@ rows it takes up to twice as long as with a few unused columns at the end of the
 it; a step of a search has not.
 
 Nor has it rows enough to make up for what each product costs by itself: queries, keys and values of the same rows are computed
-as one product, with their kernels side by side.
+as one product, with their kernels side by side. And where a product is only there to be multiplied by the next kernel, unused
+columns stay in it, and meet zeros there: to cut them off is to copy the others.
 """
 
 import contextlib
@@ -20,7 +21,24 @@ import keras
 from keras import ops
 
 GAP = 16  # Unused columns: a line of the cache.
-SMALLEST = 512  # A kernel with fewer columns fits into the cache, wherever its rows begin.
+SMALLEST = 512  # A kernel with fewer columns fits into the cache, wherever its rows begin,
+LARGE = 2**18  # unless it has so many numbers in all.
+# Activations of one number at a time, which make a finite one of 0: unused columns do no harm.
+ELEMENTWISE = (
+    "linear",
+    "relu",
+    "relu6",
+    "leaky_relu",
+    "gelu",
+    "silu",
+    "elu",
+    "selu",
+    "celu",
+    "mish",
+    "softplus",
+    "tanh",
+    "sigmoid",
+)
 
 _IN_USE = ContextVar("kernels_in_use", default=MappingProxyType({}))
 
@@ -43,7 +61,8 @@ class SpacedKernel:
 
     def __call__(self, x):
         """Maps `(B, T, M)` to rows `(B * T, units)`."""
-        return self.all_columns(x)[:, : self.units]
+        y = self.all_columns(x)
+        return y if y.shape[1] == self.units else y[:, : self.units]
 
     @property
     def spaced(self) -> "SpacedKernel":
@@ -116,7 +135,7 @@ def spaced_kernels(layers: Iterable[keras.layers.Layer]) -> dict[int, SpacedKern
     Args:
         layers: Layers that have been built. What is neither `keras.layers.Dense` itself nor says by a method
             `spaced_kernel` how it is laid out stays as it is. A method `joint_projections` says which parts of a layer have the
-            same input.
+            same input, a method `chained_projections` which one's output is the next one's input.
 
     Returns:
         A dictionary from the identity of a layer to its kernel, for `use_kernels`.
@@ -129,6 +148,7 @@ def spaced_kernels(layers: Iterable[keras.layers.Layer]) -> dict[int, SpacedKern
             found[id(layer)] = layer.spaced_kernel()
     for layer in parts_of(layers):
         found.update(joint_kernels(layer.joint_projections() if hasattr(layer, "joint_projections") else []))
+        found.update(chained_kernels(layer.chained_projections() if hasattr(layer, "chained_projections") else []))
     return found
 
 
@@ -139,7 +159,14 @@ def have_slow_dense(layers: Iterable[keras.layers.Layer]) -> bool:
 
 def is_slow_dense(layer: keras.layers.Layer) -> bool:
     """Tells whether a layer is a plain product of float32 numbers whose kernel is large and badly laid out."""
-    return is_plain_dense(layer) and layer.units >= SMALLEST and gap_for(layer.units) > 0
+    if not is_plain_dense(layer) or not is_elementwise(layer.activation):
+        return False
+    return gap_for(layer.units) > 0 and (layer.units >= SMALLEST or layer.kernel.shape[0] * layer.units >= LARGE)
+
+
+def is_elementwise(activation) -> bool:
+    """Tells whether an activation is known to see one number at a time."""
+    return activation in [getattr(keras.activations, name) for name in ELEMENTWISE]
 
 
 def is_plain_dense(layer: keras.layers.Layer) -> bool:
@@ -181,7 +208,9 @@ def weights_in_use(model: keras.Model) -> list[keras.Variable]:
 
 
 def spaced_dense(dense: keras.layers.Dense) -> SpacedKernel:
-    """Lays out a layer of Keras."""
+    """Lays out a layer of Keras; the kernel gets no unused columns where they would not be worth it."""
+    if not is_slow_dense(dense):
+        return SpacedKernel(dense.kernel, dense.bias if dense.use_bias else None, dense.activation, dense.units)
     bias = ops.pad(dense.bias, [[0, GAP]]) if dense.use_bias else None
     return SpacedKernel(with_gap(dense.kernel), bias, dense.activation, dense.units)
 
@@ -189,7 +218,7 @@ def spaced_dense(dense: keras.layers.Dense) -> SpacedKernel:
 def joint_kernels(layers: list[keras.layers.Dense]) -> dict[int, JointKernel]:
     """Lays the kernels of layers with the same input side by side; there are none if a layer is something else."""
     alike = {(layer.use_bias, layer.activation) for layer in layers if is_plain_dense(layer)}
-    if not all(map(is_plain_dense, layers)) or len(alike) != 1:
+    if not all(map(is_plain_dense, layers)) or len(alike) != 1 or not is_elementwise(layers[0].activation):
         return {}
     sizes = [layer.units for layer in layers]
     kernel = with_gap(ops.concatenate([layer.kernel for layer in layers], axis=1))
@@ -197,6 +226,16 @@ def joint_kernels(layers: list[keras.layers.Dense]) -> dict[int, JointKernel]:
     bias = ops.pad(ops.concatenate([layer.bias for layer in layers]), [[0, gap]]) if layers[0].use_bias else None
     products = JointProducts(SpacedKernel(kernel, bias, layers[0].activation, sum(sizes)), sizes)
     return {id(layer): JointKernel(products, number) for number, layer in enumerate(layers)}
+
+
+def chained_kernels(layers: list[keras.layers.Dense]) -> dict[int, SpacedKernel]:
+    """Lays out two layers, the second of which sees all columns of the first; there are none if a layer is something else."""
+    if len(layers) != 2 or not is_slow_dense(layers[0]) or not is_plain_dense(layers[1]):
+        return {}
+    first, second = (spaced_dense(layer) for layer in layers)
+    first.units = first.kernel.shape[1]
+    second.kernel = ops.pad(second.kernel, [[0, GAP], [0, 0]])
+    return {id(layers[0]): first, id(layers[1]): second}
 
 
 def columns_of(rows, sizes: list[int]) -> list:

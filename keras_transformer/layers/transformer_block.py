@@ -4,6 +4,7 @@ import keras
 
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.initializers import initializer_for
+from keras_transformer.layers.lean_norm import normalize
 from keras_transformer.layers.multi_head_attention import MultiHeadAttention
 
 
@@ -116,12 +117,12 @@ class TransformerBlock(keras.layers.Layer):
 
     def enter(self, x, norm):
         """Returns what a sublayer gets to see of `x`."""
-        return norm(x) if self.norm == "pre" else x
+        return normalize(norm, x) if self.norm == "pre" else x
 
     def leave(self, x, sublayer_output, norm, dropout, training=None):
         """Adds the output of a sublayer to its input `x`."""
         x = x + dropout(sublayer_output, training=training)
-        return norm(x) if self.norm == "post" else x
+        return normalize(norm, x) if self.norm == "post" else x
 
     def get_config(self):
         return {

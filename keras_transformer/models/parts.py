@@ -12,6 +12,7 @@ from keras_transformer.layers import (
     TokenEmbedding,
 )
 from keras_transformer.layers.initializers import initializer_for
+from keras_transformer.layers.lean_norm import normalize
 from keras_transformer.layers.rows import on_rows
 from keras_transformer.models.config import TransformerConfig
 
@@ -39,7 +40,7 @@ class TransformerParts:
         x = self.source_dropout(x, training=training)
         for block in self.encoder_blocks:
             x = block(x, mask=source_mask, training=training)
-        return x if self.encoder_norm is None else self.encoder_norm(x)
+        return x if self.encoder_norm is None else normalize(self.encoder_norm, x)
 
     def decode(self, target_ids, encoded, source_mask):
         """Runs the decoder on whole targets: ids `(B, T)` -> float32 logits `(B, T, V)`."""
@@ -60,7 +61,7 @@ class TransformerParts:
 
     def leave_decoder(self, x):
         """Normalizes the output of the last decoder block, `(B, T, M)`, if the model does so."""
-        return x if self.decoder_norm is None else self.decoder_norm(x)
+        return x if self.decoder_norm is None else normalize(self.decoder_norm, x)
 
 
 def make_parts(

@@ -3,6 +3,8 @@ import numpy as np
 import pytest
 
 from keras_transformer.layers import SinusoidalPositionalEncoding
+from keras_transformer.layers.sinusoidal_positional_encoding import EncodedPositions
+from keras_transformer.layers.spaced_kernel import use_kernels
 from tests.gradients import numpy_of
 
 
@@ -77,3 +79,12 @@ def test_bfloat16_output_is_the_rounded_sum():
 def test_unknown_layouts_are_refused():
     with pytest.raises(ValueError, match="layout='diagonal'"):
         SinusoidalPositionalEncoding(layout="diagonal")
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "halves"])
+def test_encodings_that_were_made_beforehand_are_looked_up(layout, monkeypatch):
+    layer, positions = make(16, layout=layout), np.array([[3, 0], [20, 7]])
+    expected, table = numpy_of(layer.encode(positions)), layer.encode(np.arange(21))
+    monkeypatch.setattr(layer, "tables", None)  # Nothing can be computed any more.
+    with use_kernels({id(layer): EncodedPositions(table)}):
+        np.testing.assert_array_equal(numpy_of(layer.encode(positions)), expected)

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_transformer.layers import DecoderBlock, EncoderBlock, MultiHeadAttention, TiedLogits, TokenEmbedding
+from keras_transformer.layers import DecoderBlock, EncoderBlock, FeedForward, MultiHeadAttention, TiedLogits, TokenEmbedding
 from keras_transformer.layers.rows import on_rows
 from keras_transformer.layers.spaced_kernel import GAP, SpacedKernel, spaced_kernels, use_kernels
 
@@ -52,9 +52,48 @@ def test_parts_of_parts_are_found_and_what_is_small_or_other_is_left_alone():
         """Not known to be a plain product."""
 
     block = built(EncoderBlock(num_heads=4, feed_forward_dim=512), 2, 3, 128)
-    assert list(spaced_kernels([block])) == [id(block.feed_forward.hidden_dense)]  # The others have 128 columns.
-    for dense in (keras.layers.Dense(513), Other(512), keras.layers.Dense(512, dtype="mixed_bfloat16")):
+    feed_forward = block.feed_forward
+    # The others have 128 columns.
+    assert list(spaced_kernels([block])) == [id(feed_forward.hidden_dense), id(feed_forward.output_dense)]
+    softmax = keras.layers.Dense(512, activation="softmax")  # Unused columns would take their share.
+    for dense in (keras.layers.Dense(513), Other(512), keras.layers.Dense(512, dtype="mixed_bfloat16"), softmax):
         assert spaced_kernels([built(dense, 2, 3, 8)]) == {}
+
+
+def test_a_kernel_with_few_columns_and_many_rows_is_large_too():
+    assert spaced_kernels([built(keras.layers.Dense(256), 2, 3, 512)]) == {}
+    assert len(spaced_kernels([built(keras.layers.Dense(256), 2, 3, 1024)])) == 1
+
+
+@pytest.mark.parametrize(("activation", "use_bias"), [("relu", True), ("sigmoid", True), ("gelu", False)])
+@pytest.mark.parametrize("model_dim", [8, 512])
+def test_what_one_map_leaves_unused_the_next_one_multiplies_by_zeros(activation, use_bias, model_dim, random):
+    settings = {"activation": activation, "use_bias": use_bias, "bias_initializer": "random_normal"}
+    feed_forward = built(FeedForward(512, **settings), 2, 3, model_dim)
+    kernels, x = spaced_kernels([feed_forward]), rows_of(random, model_dim)
+    columns = model_dim + (GAP if model_dim == 512 else 0)
+    assert kernels[id(feed_forward.output_dense)].kernel.shape == (512 + GAP, columns)
+    with use_kernels(kernels):
+        hidden, found = on_rows(feed_forward.hidden_dense, x), feed_forward(x)
+    assert hidden.shape == (2, 3, 512 + GAP)
+    assert found.shape == (2, 3, model_dim)
+    np.testing.assert_allclose(
+        keras.ops.convert_to_numpy(found), keras.ops.convert_to_numpy(feed_forward(x)), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_a_network_that_looks_between_its_maps_sees_what_it_knows(random):
+    class Gated(FeedForward):
+        """Uses what is between its maps."""
+
+        def call(self, inputs, training=None):
+            hidden = on_rows(self.hidden_dense, inputs)
+            return on_rows(self.output_dense, hidden / keras.ops.max(hidden, axis=-1, keepdims=True))
+
+    gated, x = built(Gated(512, activation="sigmoid"), 2, 3, 8), rows_of(random, 8)
+    with use_kernels(spaced_kernels([gated])):
+        found = gated(x)
+    np.testing.assert_allclose(keras.ops.convert_to_numpy(found), keras.ops.convert_to_numpy(gated(x)), rtol=1e-4, atol=1e-5)
 
 
 def test_queries_keys_and_values_are_columns_of_one_product(random):
