@@ -14,6 +14,8 @@ export TF_ENABLE_ONEDNN_OPTS ?= 1
 # Tests run each compiled program once or twice: compiling quickly matters more than running quickly, and the tests of a file
 # stay in one process, which has compiled most of what they need.
 QUICK_XLA := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true
+# Two processes share the cores. With several threads each, those of torch would spend most of their time waiting for each other.
+ONE_THREAD := OMP_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1
 
 .PHONY: help setup demo test lint $(addprefix test-,$(BACKENDS)) format prove bench clean
 
@@ -38,7 +40,7 @@ lint: $(VENV)/installed  ## Ruff and the import contract
 	$(VENV)/bin/lint-imports
 
 $(addprefix test-,$(BACKENDS)): test-%: $(VENV)/installed  ## The suite on one backend, or a part: make test-jax TESTS=tests/layers
-	KERAS_BACKEND=$* XLA_FLAGS="$(QUICK_XLA)" $(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder $(TESTS)
+	KERAS_BACKEND=$* XLA_FLAGS="$(QUICK_XLA)" $(ONE_THREAD) $(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 format: $(VENV)/installed  ## Let ruff format and sort
 	$(VENV)/bin/ruff check --fix .
