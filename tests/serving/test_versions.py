@@ -113,7 +113,7 @@ def test_a_killed_writer_leaves_no_half_version(tmp_path):
     problems, stop = [], threading.Event()
 
     def poll():
-        while not stop.is_set():
+        while not stop.wait(0.001):  # Between two looks, the writer has the core.
             for version in versions_in(tmp_path):
                 if not (tmp_path / str(version) / "last").exists():
                     problems.append(version)
