@@ -121,7 +121,7 @@ class SharedDecoder:
             cache: The cache.
             position: Integer scalar, where the next tokens will stand.
             capacity: Number of target positions.
-            rows: Integer tensor, the sentences that stay, in ascending order. `None` is all of them.
+            rows: Integer tensor, the sentences that stay, in ascending order, in a TensorFlow graph. `None` is all of them.
 
         Returns:
             The cache of these sentences.

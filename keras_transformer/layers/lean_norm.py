@@ -1,7 +1,7 @@
 """Layer normalization in fewer passes over its input.
 
 A step of a search has some hundred rows, which are read from memory and written back by every operation. Keras' normalization
-multiplies by a matrix that it has made of the scale and the deviation of each row; here there is none.
+first makes a matrix of the scale and the deviation of each row, and another one of the shift; here there is none.
 """
 
 from collections.abc import Iterable
