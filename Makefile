@@ -14,7 +14,7 @@ export TF_ENABLE_ONEDNN_OPTS ?= 1
 # Tests run each compiled program once or twice: compiling quickly matters more than running quickly, and the tests of a file
 # stay in one process, which has compiled most of what they need.
 QUICK_XLA := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true
-# Two processes share the cores. With several threads each, those of torch would spend most of their time waiting for each other.
+# Two processes share the cores. With several threads each, those of torch would wait for each other.
 ONE_THREAD := OMP_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1
 
 .PHONY: help setup demo test lint $(addprefix test-,$(BACKENDS)) format prove bench clean
