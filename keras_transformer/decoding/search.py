@@ -20,7 +20,8 @@ from keras_transformer.layers.lean_norm import lean_norms
 from keras_transformer.layers.sinusoidal_positional_encoding import EncodedPositions
 from keras_transformer.layers.spaced_kernel import spaced_kernels, use_kernels, weights_in_use
 
-SEGMENT = {"tensorflow": 8}  # Number of target positions that caches have room for at first, and by which they grow.
+SEGMENT = {"tensorflow": 4}  # Number of target positions that caches have room for at first, and by which they grow.
+GROWTH = 8  # In a TensorFlow graph, long caches grow by this part of what they have, so that all copies together stay short.
 # Sizes of a batch in a TensorFlow graph, as sentences leave it: few, for products are prepared anew for each.
 BATCH_SIZES = sorted({0, *(size << power for size in (1, 3) for power in range(24))})
 
@@ -163,8 +164,10 @@ class Search:
             alive, done = (tf.reshape(tf.where(which), (-1,)) for which in (~state["done"], state["done"]))
             size = tf.reduce_min(tf.where(sizes < tf.size(alive, index_dtype()), sizes[-1], sizes))
             kept = tf.sort(tf.concat([alive, done], axis=0)[:size])
-            is_full = tf.cast(state["position"] >= capacity_of(state), "int32")
-            state = self.grow(state, capacity_of(state) + is_full * segment(), kept)
+            capacity = capacity_of(state)
+            added = tf.minimum(tf.maximum(segment(), capacity // GROWTH), last - capacity)
+            is_full = tf.cast(state["position"] >= capacity, "int32")
+            state = self.grow(state, capacity + is_full * added, kept)
             return state, tf.gather(rows, kept), found
 
         sizes = tf.constant(BATCH_SIZES, index_dtype())

@@ -199,10 +199,15 @@ def test_maximum_lengths(beam_size):
     randomize(model, 5)
     bias = next(variable for variable in model.weights if variable.path.endswith("logits/bias"))
     bias.assign(keras.ops.convert_to_numpy(bias) - 30.0 * (np.arange(11) == END))
-    max_lengths = np.array([0, 1, 15, 16, 17, 33], "int32")
-    _, source_ids = random_sources(0, (4,) * 6, 11)
-    found = compile_search(model, SearchOptions(beam_size=beam_size))(inputs_of(source_ids, max_lengths))
+    max_lengths = np.array([0, 1, 3, 4, 15, 16, 17, 33, 61], "int32")
+    rows, source_ids = random_sources(0, (4,) * len(max_lengths), 11)
+    options = SearchOptions(beam_size=beam_size)
+    found = compile_search(model, options)(inputs_of(source_ids, max_lengths))
     assert found["lengths"][:, 0].tolist() == (max_lengths + 1).tolist()
+    plain = reference.PlainTransformer(model)
+    for number in (7, 8):  # The two longest, whose caches have grown many times.
+        expected = reference.beam_search(plain.next_log_probabilities(rows[number]), options, int(max_lengths[number]), END)
+        assert_same(hypotheses_of(found, number), expected[:1])
 
 
 def test_greedy_takes_the_best_token_each_time():
