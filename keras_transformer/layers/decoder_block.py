@@ -4,6 +4,7 @@ import keras
 from keras import ops, tree
 
 from keras_transformer.layers.multi_head_attention import MultiHeadAttention
+from keras_transformer.layers.spaced_kernel import kernel_in_use
 from keras_transformer.layers.transformer_block import TransformerBlock
 
 
@@ -94,7 +95,8 @@ class DecoderBlock(TransformerBlock):
         return [getattr(self.self_attention, name, None) for name in ("query_dense", "key_dense", "value_dense")]
 
     def call(self, inputs, encoded=None, encoded_mask=None, positions=None, cache=None, training=None):
-        x = inputs
+        entrance = kernel_in_use(self)  # See `layers.folded_norm`.
+        x = inputs if entrance is None else entrance(inputs)
         if cache is not None:
             cache = dict(cache)
         # Self-attention.

@@ -13,7 +13,8 @@ from keras_transformer.attention.capture import watch
 from keras_transformer.decoding import Search
 from keras_transformer.decoding.limits import IMPOSSIBLE
 from keras_transformer.decoding.scoring import log_probabilities
-from keras_transformer.layers.spaced_kernel import JointKernel, SpacedKernel, spaced_kernels, use_kernels
+from keras_transformer.layers.folded_norm import fold_norms
+from keras_transformer.layers.spaced_kernel import spaced_kernels, use_kernels
 from keras_transformer.translator import Translator
 
 LARGEST_PENALTY = 5.0
@@ -252,11 +253,12 @@ def shared_tables(model):
             layer.tables = tables
 
 
-def spaced_variables(model) -> dict[int, SpacedKernel | JointKernel]:
-    """Lays out the kernels of a model, those of all its layers, and keeps them as variables."""
+def spaced_variables(model) -> dict:
+    """Lays out the kernels of a model, those of all its layers, folds normalizations into them, and keeps them as variables."""
     parts = model.parts
     kernels = spaced_kernels([*parts.encoder_blocks, *parts.decoder_blocks, parts.logits])
-    for kernel in {id(one.spaced): one.spaced for one in kernels.values()}.values():
+    kernels = fold_norms(parts.decoder_blocks, kernels)
+    for kernel in {id(one.spaced): one.spaced for one in kernels.values() if hasattr(one, "spaced")}.values():
         kernel.kernel = keras.Variable(kernel.kernel, trainable=False, name="kernel")
         kernel.bias = None if kernel.bias is None else keras.Variable(kernel.bias, trainable=False, name="bias")
     return kernels
