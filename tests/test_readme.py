@@ -1,45 +1,15 @@
-"""The code of the pages runs as written, from top to bottom. (The README's runs from an installed wheel, too.)"""
+"""The README's code prints on each backend what it says; its commands and the links of all pages lead somewhere."""
 
 import re
-from pathlib import Path
 
 import keras
 
-ROOT = Path(__file__).parents[1]
+from tests.pages import ROOT, code_blocks, run_page
 
 
-def code_blocks(page, language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf8"), flags=re.MULTILINE | re.DOTALL)
-
-
-def run_blocks(page, folder, monkeypatch):
-    """Runs a page's Python blocks one after the other in one namespace, in an empty folder."""
-    monkeypatch.chdir(folder)
-    names = {"__name__": "__main__"}
-    for number, block in enumerate(code_blocks(page, "python"), 1):
-        exec(compile(block, f"{page.name}, block {number}", "exec"), names)
-    return names
-
-
-def test_python_blocks_of_the_readme_run(tmp_path, monkeypatch):
-    names = run_blocks(ROOT / "README.md", tmp_path, monkeypatch)
-    assert names["history"].history["loss"][-1] < names["history"].history["loss"][0]
+def test_python_blocks_print_what_they_say(tmp_path, monkeypatch):
+    names = run_page(ROOT / "README.md", tmp_path, monkeypatch)
     assert isinstance(names["reloaded"], keras.Model)
-
-
-def test_python_blocks_of_the_layers_page_run(tmp_path, monkeypatch):
-    names = run_blocks(ROOT / "docs" / "layers.md", tmp_path, monkeypatch)
-    assert "keras" in names
-
-
-def test_python_blocks_of_the_data_page_run(tmp_path, monkeypatch):
-    names = run_blocks(ROOT / "docs" / "data.md", tmp_path, monkeypatch)
-    assert names["history"].history["loss"]
-
-
-def test_python_blocks_of_the_decoding_page_run(tmp_path, monkeypatch):
-    names = run_blocks(ROOT / "docs" / "decoding.md", tmp_path, monkeypatch)
-    assert names["found"]["scores"].shape == (1, 1)
 
 
 def test_shell_blocks_name_commands_that_exist():

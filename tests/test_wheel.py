@@ -12,7 +12,7 @@ import keras
 import pytest
 
 from tests.conftest import PROVING
-from tests.test_readme import code_blocks
+from tests.pages import code_blocks
 
 ROOT = Path(__file__).parents[1]
 ONCE = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="does not depend on the backend")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_readme import ROOT, code_blocks, run_blocks
+from tests.pages import ROOT, code_blocks, run_page
 from training.recipe import TABLES
 from training.recipe_tables import ModelTable
 
@@ -15,7 +15,7 @@ PAGE = ROOT / "docs" / "training.md"
 
 
 def test_python_blocks_run(tmp_path, monkeypatch):
-    names = run_blocks(PAGE, tmp_path, monkeypatch)
+    names = run_page(PAGE, tmp_path, monkeypatch)
     assert names["history"].history["loss"]
     assert (tmp_path / "run" / "translator" / "translator.json").is_file()
 

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 from keras_transformer.visualization.__main__ import main
-from tests.test_readme import ROOT, code_blocks, run_blocks
+from tests.pages import ROOT, code_blocks, run_page
 from training import figures
 from training.source_links import LINK, renewed
 
@@ -23,14 +23,14 @@ def curves_of_benchmarks():
 
 
 def test_python_blocks_of_the_attention_page_run(tmp_path, monkeypatch):
-    names = run_blocks(DOCS / "attention.md", tmp_path, monkeypatch)
+    names = run_page(DOCS / "attention.md", tmp_path, monkeypatch)
     assert names["attention"].target == "4 1 3"
     assert names["scores"]["cross"].shape[:2] == (2, 4)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["attention.html", "attention.npz", "head.png"]
 
 
 def test_python_blocks_of_the_paper_page_run(tmp_path, monkeypatch, capsys):
-    names = run_blocks(DOCS / "paper.md", tmp_path, monkeypatch)
+    names = run_page(DOCS / "paper.md", tmp_path, monkeypatch)
     assert names["logits"].shape == (1, 2, 1000)
     blocks = "\n".join(code_blocks(DOCS / "paper.md", "python"))
     said = [line.split(":")[0].split("  #")[0] for line in re.findall(r"print\(.*\)  # (.*)", blocks)]
