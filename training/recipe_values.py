@@ -25,6 +25,13 @@ def number(value: Any) -> int | float:
     return value
 
 
+def finite(value: Any) -> int | float:
+    """Takes a number that is neither NaN nor infinite."""
+    if not -math.inf < number(value) < math.inf:
+        raise ValueError("expected a finite number")
+    return value
+
+
 def positive(read: Callable) -> Callable:
     """Makes a reader that takes what another one takes, if it is above zero."""
 
@@ -67,7 +74,10 @@ def text(value: Any) -> str:
 
 def path(value: Any) -> Path:
     """Takes a path."""
-    return Path(text(value)).expanduser()
+    try:
+        return Path(text(value)).expanduser()
+    except RuntimeError as error:
+        raise ValueError("expected a path: there is no such user") from error
 
 
 def paths(value: Any) -> tuple[Path, ...]:
