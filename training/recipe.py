@@ -18,7 +18,7 @@ from training.recipe_tables import (
     OptimizationTable,
     TokenizerTable,
 )
-from training.recipe_values import did_you_mean
+from training.recipe_values import check_unicode, did_you_mean
 
 FOLDER = Path(__file__).parent / "recipes"
 Table = TypeVar("Table")
@@ -261,10 +261,5 @@ def to_toml(value: Any) -> str:
 
 def string_to_toml(text: str) -> str:
     """Writes a basic string of TOML, which knows all the escapes of JSON's strings, and wants one for U+007F, too."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"A path or word is not valid Unicode, and so no recipe can be written with it. Received: {text!r}"
-        ) from error
+    check_unicode(text)
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -124,6 +124,16 @@ def or_none(read: Callable) -> Callable:
     return read_or_none
 
 
+def check_unicode(text: str):
+    """Raises a `ValueError` for what cannot be written as UTF-8, such as a path that is not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"A run's files are UTF-8, and this name or word cannot be written to them. Choose another. Received: {text!r}"
+        ) from error
+
+
 def did_you_mean(word: Any, known: Iterable[str]) -> str:
     """Asks about the nearest of the known words, if one is near."""
     near = difflib.get_close_matches(str(word), known, n=1)

@@ -263,7 +263,7 @@ class TestWriting:
 
     def test_what_no_toml_can_hold_is_said(self, write):
         recipe = read_recipe(write(), ["data.folder=/not-\udcff-UTF-8"])
-        with pytest.raises(ValueError, match=r"not valid Unicode, and so no recipe.* Received: '/not-\\udcff-UTF-8'"):
+        with pytest.raises(ValueError, match=r"files are UTF-8, and this .* Received: '/not-\\udcff-UTF-8'"):
             recipe.to_toml()
 
     def test_the_difference_shows_what_changed_and_nothing_else(self, write):
