@@ -41,7 +41,7 @@ class DividedDataset(ParallelDataset):
             dataset.tokenizer,
             dataset.batch_tokens,
             dataset.seed,
-            dataset.planner.num_shapes,
+            dataset.num_shapes,
             dataset.subword_sampling,
             dataset.shard,
             dataset.batches_per_update,

@@ -9,6 +9,7 @@ evaluations.jsonl in RUN.
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from training.command import load_backend, make_console, run_command, share_cores
@@ -48,9 +49,11 @@ def run(options: argparse.Namespace):
         raise ValueError("--source and --sets are two ways to say what is measured: give one")
     share_cores()
     load_backend()
+    from keras_transformer.text.outputs import check_output
     from training.summary import print_scores
     from training.translators import evaluation_table, find_translator
 
+    check_output(options.output, [options.source, *(options.reference or ())])
     translator = find_translator(options.run)
     table = evaluation_table(options.run, lowercase=options.lowercase, tokenize=options.tokenize)
     search = {"beam_size": options.beam_size, "length_penalty": options.length_penalty, "batch_tokens": options.batch_tokens}
@@ -63,16 +66,18 @@ def file_scores(options: argparse.Namespace, translator, table, search: dict) ->
     from keras_transformer.callbacks.bleu import paired, read_references, read_texts
     from keras_transformer.data.reading import check_is_file
     from keras_transformer.text.lines import one_line
+    from keras_transformer.text.outputs import output_file
     from training.evaluation_log import log_evaluation
     from training.scores import corpus_scores
 
     for file in (options.source, *options.reference):
         check_is_file(file)
     source, references = paired(read_texts(options.source), read_references(options.reference), None)
-    translations = translator.translate(source, **search)
-    if options.output is not None:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text("".join(f"{one_line(text)}\n" for text in translations), encoding="utf8")
+    with ExitStack() as stack:
+        output = options.output and stack.enter_context(output_file(options.output))
+        translations = translator.translate(source, **search)
+        if output:
+            output.writelines(f"{one_line(text)}\n" for text in translations)
     scores = corpus_scores(translations, references, table.lowercase, table.tokenize)
     log_evaluation(options.run, str(options.source), source, references, search_of(translator, search), scores)
     return {options.source.name: scores}

@@ -142,6 +142,7 @@ def write_pairs(stem: Path, parts: list[tuple[Member, Member]], keep_empty: bool
     """
     read = written = 0
     paths = [stem.with_name(f"{stem.name}.{language}") for language in ("en", "de")]
+    check_not_read(paths, parts)
     news = [path.with_name(f".{path.name}.new") for path in paths]
     with ExitStack() as stack:
         for new in news:
@@ -158,6 +159,13 @@ def write_pairs(stem: Path, parts: list[tuple[Member, Member]], keep_empty: bool
         for new, path in zip(news, paths, strict=True):
             new.replace(path)
     print(f"{stem}: {written:,} of {read:,} pairs", flush=True)
+
+
+def check_not_read(paths: list[Path], parts: list[tuple[Member, Member]]):
+    """Raises a `ValueError` if a file that is to be written is one of those to read."""
+    for path in filter(Path.exists, paths):
+        if any(path.samefile(member.path) for pair in parts for member in pair):
+            raise ValueError(f"{path} is read, and would be replaced. Choose another folder for OUTPUT")
 
 
 def aligned(parts: list[tuple[Member, Member]]) -> Iterator[tuple[str, str]]:

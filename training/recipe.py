@@ -18,7 +18,7 @@ from training.recipe_tables import (
     OptimizationTable,
     TokenizerTable,
 )
-from training.recipe_values import did_you_mean
+from training.recipe_values import check_unicode, did_you_mean
 
 FOLDER = Path(__file__).parent / "recipes"
 Table = TypeVar("Table")
@@ -138,7 +138,7 @@ def read_toml(file: str | os.PathLike) -> dict:
         raise FileNotFoundError(f"There is no such recipe: {file} (from {Path.cwd()})")
     try:
         return tomllib.loads(file.read_text(encoding="utf8"))
-    except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError are both of this kind.
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError and UnicodeDecodeError are both of the former kind.
         raise ValueError(f"{file} is not valid TOML: {error}") from error
 
 
@@ -215,7 +215,7 @@ def read_word(kind: type, key: str, word: str) -> Any:
     """Reads the value of a key from the command line: as TOML, or else as a string."""
     try:
         value = tomllib.loads(f"value = {word}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return read_value(kind, key, word)
     try:
         return read_value(kind, key, value)
@@ -255,5 +255,11 @@ def to_toml(value: Any) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(to_toml, value))}]"
     if isinstance(value, str | Path):
-        return json.dumps(str(value), ensure_ascii=False)  # TOML's basic strings know all the escapes of JSON's.
-    return json.dumps(value)
+        return string_to_toml(str(value))
+    return repr(value) if isinstance(value, float) else json.dumps(value)  # JSON has no word for `inf` and `nan`.
+
+
+def string_to_toml(text: str) -> str:
+    """Writes a basic string of TOML, which knows all the escapes of JSON's strings, and wants one for U+007F, too."""
+    check_unicode(text)
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -10,6 +10,7 @@ from typing import Any
 
 from training.recipe_values import (
     count,
+    finite,
     integer,
     integers,
     number,
@@ -143,10 +144,10 @@ class ModelTable:
     output_bias: bool | None = key(switch)
     tie: str | None = key(text)
     embedding_scale: bool | None = key(switch)
-    layer_norm_epsilon: float | None = key(number)
-    dropout: float | None = key(number)
-    attention_dropout: float | None = key(number)
-    activation_dropout: float | None = key(number)
+    layer_norm_epsilon: float | None = key(finite)
+    dropout: float | None = key(finite)
+    attention_dropout: float | None = key(finite)
+    activation_dropout: float | None = key(finite)
 
     def overrides(self) -> dict[str, Any]:
         """Returns what the recipe says beyond the preset."""
@@ -242,7 +243,7 @@ class EvaluationTable:
     max_sentences: int | None = key(or_none(positive(integer)))
     num_samples: int = key(count, 3)
     beam_size: int = key(positive(integer), 4)
-    length_penalty: float = key(number, 0.6)
+    length_penalty: float = key(finite, 0.6)
     penalty: str = key(one_of("google", "power"), "google")
     lowercase: bool = key(switch, False)
     tokenize: str = key(text, "13a")

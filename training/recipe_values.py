@@ -25,6 +25,13 @@ def number(value: Any) -> int | float:
     return value
 
 
+def finite(value: Any) -> int | float:
+    """Takes a number that is neither NaN nor infinite."""
+    if not -math.inf < number(value) < math.inf:
+        raise ValueError("expected a finite number")
+    return value
+
+
 def positive(read: Callable) -> Callable:
     """Makes a reader that takes what another one takes, if it is above zero."""
 
@@ -67,7 +74,10 @@ def text(value: Any) -> str:
 
 def path(value: Any) -> Path:
     """Takes a path."""
-    return Path(text(value)).expanduser()
+    try:
+        return Path(text(value)).expanduser()
+    except RuntimeError as error:
+        raise ValueError("expected a path: there is no such user") from error
 
 
 def paths(value: Any) -> tuple[Path, ...]:
@@ -112,6 +122,16 @@ def or_none(read: Callable) -> Callable:
             raise ValueError(f'{error}, or "none"') from error
 
     return read_or_none
+
+
+def check_unicode(text: str):
+    """Raises a `ValueError` for what cannot be written as UTF-8, such as a path that is not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"A run's files are UTF-8, and this name or word cannot be written to them. Choose another. Received: {text!r}"
+        ) from error
 
 
 def did_you_mean(word: Any, known: Iterable[str]) -> str:

@@ -1,5 +1,8 @@
 """The report of a run: a model card in Markdown."""
 
+import re
+import shlex
+
 from keras_transformer.text.files import write_bytes
 from training.recipe import Recipe
 from training.run_folder import RunFolder
@@ -34,31 +37,27 @@ From the first of the sets above, unchosen.
 
 ## Data
 
-```text
 {data}
-```
 
 ## Use
 
-```python
-import keras_transformer as kt
+{python}
 
-translator = kt.Translator.load("{directory}/translator")
-translator.translate(["{example}"])
-```
-
-```bash
-python -m training.translate {directory}
-```
+{shell}
 
 ## Made with
 
-```bash
 {command}
-```
 
 {versions}
 """
+PYTHON = """import keras_transformer as kt
+
+translator = kt.Translator.load({translator!r})
+translator.translate([{example!r}])"""
+CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+MARKUP = re.compile(r"[\\`*_\[\]<>|#&~$]")
+MARKER = re.compile(r"^(\d+(?=[.)])|(?=[-+]))")  # What begins a list.
 
 
 def write_report(run: RunFolder, recipe: Recipe, results: dict):
@@ -75,8 +74,9 @@ def write_report(run: RunFolder, recipe: Recipe, results: dict):
 def card(run: RunFolder, recipe: Recipe, results: dict) -> str:
     """Returns the text of the model card."""
     averaged = recipe.optimization.average_checkpoints
+    example = (results["samples"] or [{"source": "A sentence."}])[0]["source"]
     return CARD.format(
-        name=recipe.name,
+        name=plain(recipe.name),
         summary=summary(results),
         scores=score_table(results["scores"]),
         search=f"{recipe.evaluation.beam_size} beams, length penalty {recipe.evaluation.length_penalty:g}",
@@ -85,10 +85,10 @@ def card(run: RunFolder, recipe: Recipe, results: dict) -> str:
         training=fact_table(training_facts(recipe, results)),
         curves=f"![Loss, perplexity, learning rate and BLEU]({run.curves.name})\n\n" if run.curves.exists() else "",
         model=fact_table(model_facts(results["model"])),
-        data="\n".join(data_lines(results["data"])),
-        directory=run.directory,
-        example=(results["samples"] or [{"source": "A sentence."}])[0]["source"].replace('"', '\\"'),
-        command=results["command"],
+        data=block("text", "\n".join(data_lines(results["data"]))),
+        python=block("python", PYTHON.format(translator=str(run.translator), example=example)),
+        shell=block("bash", f"python -m training.translate {shlex.quote(str(run))}"),
+        command=block("bash", results["command"]),
         versions=", ".join(f"{package} {version}" for package, version in results["versions"].items()),
     )
 
@@ -98,7 +98,7 @@ def summary(results: dict) -> str:
     facts, best = results["training"], first_score(results["scores"])
     measured = f" {best[1].name} {best[1]} on {best[0]}." if best else ""
     return (
-        f"A Transformer of {results['model']['parameters']:,} parameters, trained on {results['data']['train']} in "
+        f"A Transformer of {results['model']['parameters']:,} parameters, trained on {plain(results['data']['train'])} in "
         f"{duration(facts['seconds'])}.{measured}"
     )
 
@@ -179,11 +179,16 @@ def fact_table(facts: dict[str, str]) -> str:
 
 
 def plain(text: str) -> str:
-    """Returns a text that Markdown does not read anything into."""
-    text = text or "(empty)"
-    for character in "\\`*_[]<>|#":
-        text = text.replace(character, f"\\{character}")
-    return text
+    """Returns a text as a line that Markdown does not read anything into."""
+    text = CONTROLS.sub(" ", text).strip() or "(empty)"
+    return MARKER.sub(r"\1\\", MARKUP.sub(r"\\\g<0>", text))
+
+
+def block(language: str, text: str) -> str:
+    """Returns a block of code, between fences that the text does not have."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
 
 
 def several(count: int, name: str, ending: str = "s") -> str:

@@ -1,5 +1,7 @@
 """What a finished run tells at the end, on a console."""
 
+import shlex
+
 from rich.console import Console
 from rich.text import Text
 
@@ -24,7 +26,7 @@ def print_results(run: RunFolder, results: dict):
         print_sample(sample, console)
     speed = f"{facts['tokens_per_second']:,.0f} target tokens a second"
     say(console, f"{facts['updates']:,} updates in {duration(facts['seconds'])}, {speed}.")
-    say(console, f"Report: {run.report}\nTranslate: python -m training.translate {run}")
+    say(console, f"Report: {run.report}\nTranslate: python -m training.translate {shlex.quote(str(run))}")
 
 
 def print_scores(scores: dict[str, list[Score]], console: Console):

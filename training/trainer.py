@@ -27,6 +27,7 @@ from training.corpora import Splits, find_splits, make_tokenizer
 from training.devices import Devices
 from training.finishing import finish
 from training.recipe import Recipe
+from training.recipe_values import check_unicode
 from training.report import several
 from training.run_folder import RunFolder
 from training.run_log import RunLog, StopAfter
@@ -60,6 +61,8 @@ def train(
         The results: scores, samples, facts; as in the run's `results.json`. Empty in all processes but the first.
     """
     devices = devices or Devices()
+    for text in (str(run), command):  # Else it would be known when the report is written.
+        check_unicode(text)
     begin(recipe, run, resume, devices)
     if run.is_finished:
         return json.loads(run.results.read_text(encoding="utf8"))

@@ -44,10 +44,12 @@ def run(options: argparse.Namespace):
     load_backend()
     from keras_transformer.data.reading import check_is_file
     from keras_transformer.text.lines import read_lines, stream_lines
+    from keras_transformer.text.outputs import STANDARD_INPUT, check_output
     from training.translators import find_translator
 
     if options.file is not None:
         check_is_file(options.file)
+    check_output(options.output, [STANDARD_INPUT if options.file is None else options.file])
     translator = find_translator(options.run)
     if options.file is not None:
         write(options, translate_lines(translator, read_lines(options.file), options))
@@ -58,13 +60,14 @@ def run(options: argparse.Namespace):
 
 
 def write(options: argparse.Namespace, lines: Iterable[str]):
-    """Writes lines as they come."""
+    """Prints lines as they come, or writes them to a file, which appears when it is complete."""
     if options.output is None:
         for line in lines:
             print(line, flush=True)
         return
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    with open(options.output, "w", encoding="utf8", newline="\n") as file:
+    from keras_transformer.text.outputs import output_file
+
+    with output_file(options.output) as file:
         file.writelines(f"{line}\n" for line in lines)
 
 

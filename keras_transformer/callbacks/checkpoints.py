@@ -12,7 +12,7 @@ from keras_transformer.callbacks import checkpoint_files as files
 from keras_transformer.callbacks.arrays import names_of, open_arrays
 from keras_transformer.callbacks.moments import Moments
 from keras_transformer.callbacks.non_finite import check_loss
-from keras_transformer.callbacks.position import Position
+from keras_transformer.callbacks.position import Position, check_same_data
 from keras_transformer.callbacks.processes import is_writer, pass_over
 from keras_transformer.callbacks.training_state import (
     BEFORE_FIT,
@@ -70,10 +70,23 @@ class Checkpoints(Moments):
         self._watched: list = []
         self._restored: Path | None = None  # What of it can be restored only when `fit` has begun.
         self._state: dict = {}
+        self._fingerprint: dict | None = None  # Of what is trained on, if it is known.
 
     def watch(self, callbacks: Iterable[keras.callbacks.Callback]):
         """Says which callbacks' states belong into the checkpoints; those without a state do not matter."""
         self._watched = [callback for callback in callbacks if hasattr(callback, "get_state")]
+
+    def set_dataset(self, dataset):
+        """Says what is trained on, so that no training goes on with other data: then a `ValueError` says what has changed.
+
+        `kt.callbacks.fit` and `Transformer.fit` call this; before a plain `fit` of another Keras model, call it yourself.
+
+        Args:
+            dataset: The dataset. What it is, its `fingerprint` says, a dictionary for JSON. One without it may be any.
+        """
+        self._fingerprint = getattr(dataset, "fingerprint", None)
+        if self._restored:
+            check_same_data(self._state.get("data"), self._fingerprint, self._restored)
 
     # Reading.
 
@@ -100,6 +113,7 @@ class Checkpoints(Moments):
         if path is None:
             return None
         self._state = files.read_state(path)
+        check_same_data(self._state.get("data"), self._fingerprint, path)
         prepare(model)
         groups = state_variables(model)
         for group in BEFORE_FIT:
@@ -163,7 +177,7 @@ class Checkpoints(Moments):
 
     def on_train_end(self, logs=None):
         """Is called by Keras."""
-        self._restored = None
+        self._restored = self._fingerprint = None
 
     def _restore_metrics(self):
         variables = state_variables(self.model)["metrics"]
@@ -221,6 +235,7 @@ class Checkpoints(Moments):
             files.check_json(name, state)
         return {
             "position": vars(self._position(epoch, at_end, any(state.get("stopped") for state in states.values()))),
+            "data": self._fingerprint,
             "callbacks": states,
             "variables": {group: layout(variables) for group, variables in groups.items()},
             "versions": {

@@ -28,7 +28,8 @@ def fit(
     Args:
         model: A compiled model, a `Transformer` or any other, made in the same way each time.
         dataset: What to train on. To go on within an epoch it needs `from_step`, as the datasets of `parallel_dataset` have;
-            others go on at the beginning of an epoch.
+            others go on at the beginning of an epoch. If it has a `fingerprint`, as those have, and the checkpoint has another
+            one, a `ValueError` says what has changed.
         epochs: The number of epochs in all.
         checkpoints: `Checkpoints`, or a directory for them.
         callbacks: Other callbacks, in the order in which Keras calls them. Those of this package go on with their own states.
@@ -46,6 +47,7 @@ def fit(
     history = WholeHistory()
     others = [StopOnNonFinite(), *(callback for callback in callbacks if callback is not checkpoints), history]
     checkpoints.watch(others)
+    checkpoints.set_dataset(dataset)
     prepare(model)
     build_metrics(model, dataset)
     position = checkpoints.restore(model) or Position()

@@ -18,7 +18,8 @@ def fit_arguments(dataset, arguments: dict) -> dict:
         arguments: What the user called `fit` with, by name.
 
     Returns:
-        Arguments with which epoch i of `fit` is epoch i of the dataset, batch for batch.
+        Arguments with which epoch i of `fit` is epoch i of the dataset, batch for batch. Callbacks with a method `set_dataset`
+        have been told the dataset.
     """
     check_steps(arguments.get("steps_per_epoch"), dataset.batches_per_update)
     callbacks = arguments.get("callbacks") or []
@@ -26,6 +27,9 @@ def fit_arguments(dataset, arguments: dict) -> dict:
         callbacks.append(EpochSetter(dataset))
     else:
         callbacks = [*(callbacks if isinstance(callbacks, list | tuple) else [callbacks]), EpochSetter(dataset)]
+    for callback in getattr(callbacks, "callbacks", callbacks):
+        if hasattr(callback, "set_dataset"):
+            callback.set_dataset(dataset)
     return {**arguments, "x": fit_input(dataset), "shuffle": False, "callbacks": callbacks}
 
 

@@ -3,6 +3,7 @@
 import copy
 import os
 from collections.abc import Iterator
+from dataclasses import asdict
 
 import keras
 import numpy as np
@@ -150,7 +151,8 @@ class ParallelDataset(keras.utils.PyDataset):
         super().__init__()
         self.store, self.tokenizer = store, tokenizer
         self.seed, self.subword_sampling, self.shard = seed, subword_sampling, shard
-        self.batch_tokens, self.batches_per_update, self.copies = batch_tokens, batches_per_update, copies
+        self.batch_tokens, self.num_shapes = batch_tokens, num_shapes
+        self.batches_per_update, self.copies = batches_per_update, copies
         self.pair_ids = PairIds(store, tokenizer, subword_sampling, seed or 0)
         source_lengths, target_lengths = (self.pair_ids.planned_lengths(side) for side in ("source", "target"))
         self.planner = Planner(source_lengths, target_lengths, batch_tokens // copies, num_shapes, seed)
@@ -252,7 +254,26 @@ class ParallelDataset(keras.utils.PyDataset):
         rest.first_step = first_step
         return rest
 
-    # What it is, for people.
+    # What it is.
+
+    @property
+    def fingerprint(self) -> dict:
+        """What every epoch is made of, for JSON: digests of the sentences' ids and of the tokenizer, and the options.
+
+        A checkpoint notes it, so that no training goes on with other data. The shard is left out: another number of hosts may
+        go on.
+        """
+        return {
+            "source": self.store.digest("source"),
+            "target": self.store.digest("target"),
+            "tokenizer": self.tokenizer.fingerprint,
+            "batch_tokens": self.batch_tokens,
+            "seed": self.seed,
+            "num_shapes": self.num_shapes,
+            "subword_sampling": self.subword_sampling and asdict(self.subword_sampling),
+            "batches_per_update": self.batches_per_update,
+            "copies": self.copies,
+        }
 
     @property
     def statistics(self) -> Statistics:

@@ -102,6 +102,7 @@ class Store:
         for name, written in index["files"].items():
             check_file(directory / name, written)
         self.statistics = Statistics.from_json(index["statistics"])
+        self.checksums = {name: written["crc32"] for name, written in index["files"].items()}
         self.source, self.target = (self.rows(f"{side}.ids", index["dtypes"][side]) for side in ("source", "target"))
         has_text = "source.text" in index["files"]
         self.source_text, self.target_text = (
@@ -114,6 +115,10 @@ class Store:
 
     def __len__(self) -> int:
         return len(self.source)
+
+    def digest(self, side: str) -> str:
+        """Returns a hexadecimal digest of the ids of a side, sentence by sentence; it is the same on every machine."""
+        return "".join(f"{self.checksums[name]:08x}" for name in (f"{side}.ids", f"{side}.ids.offsets"))
 
     def texts(self, side: str, numbers: np.ndarray) -> list[str]:
         """Returns the text of some pairs, in a store that was written with text."""

@@ -1,10 +1,14 @@
 """`fit` with checkpoints: going on after an interruption, on every backend."""
 
+import re
+from contextlib import nullcontext
+
 import keras
 import numpy as np
 import pytest
 
-from keras_transformer.callbacks import Checkpoints, EarlyStopping, WeightAveraging, fit
+import keras_transformer as kt
+from keras_transformer.callbacks import Checkpoints, EarlyStopping, Position, WeightAveraging, fit
 from tests.callbacks.small import (
     CutAfter,
     Notes,
@@ -12,6 +16,7 @@ from tests.callbacks.small import (
     equal,
     make_dataset,
     make_model,
+    make_tokenizer,
     make_transformer,
     once,
     weights_of,
@@ -177,8 +182,98 @@ def test_what_cannot_be_resumed_is_said_at_once(tmp_path):
         fit(model, [make_dataset()[0]], 2, Checkpoints(tmp_path, every_steps=5))
 
 
+def changed_data(change=lambda pairs: pairs, tokenizer=None, **options):
+    """Makes the dataset of `make_dataset` with something else about it."""
+    pairs = change(kt.data.reverse(num_pairs=50, max_length=5).train)
+    options = {"num_shapes": 1, "progress": False, "batch_tokens": 64, **options}
+    return kt.data.parallel_dataset(pairs.source, pairs.target, tokenizer or make_tokenizer(), **options)
+
+
+def other_tokenizer():
+    corpus = kt.data.reverse(num_pairs=100, seed=1)
+    return kt.Tokenizer.train(iter([*corpus.train.target, *corpus.train.source]), vocabulary_size=274)
+
+
+CHANGES = [
+    (lambda: changed_data(lambda pairs: kt.data.Pairs(pairs.source, pairs.target[::-1])), "the target sentences"),
+    (lambda: changed_data(lambda pairs: kt.data.Pairs(pairs.source[::-1], pairs.target)), "the source sentences"),
+    (
+        lambda: changed_data(lambda pairs: kt.data.Pairs(pairs.source[::-1], pairs.target[::-1])),
+        "the source sentences, the target sentences",
+    ),
+    (lambda: changed_data(max_length=4), "the source sentences, the target sentences"),
+    (lambda: changed_data(tokenizer=other_tokenizer()), "the tokenizer"),
+    (lambda: changed_data(seed=1), "`seed` (0, now 1)"),
+    (lambda: changed_data(shuffle=False), "`seed` (0, now None)"),
+    (lambda: changed_data(batch_tokens=128), "`batch_tokens` (64, now 128)"),
+    (lambda: changed_data(subword_sampling=kt.SubwordSampling(0.2)), "`subword_sampling` (None, now {'alpha': 0.2})"),
+]
+
+
 @once
-def test_another_dataset_is_noticed(tmp_path):
+@pytest.mark.parametrize(("make", "what"), CHANGES, ids=[what for _, what in CHANGES])
+def test_changed_data_is_refused(tmp_path, make, what):
+    run(make_model, tmp_path, steps_until_cut=5)
+    model, files = make_model(), sorted(tmp_path.rglob("*"))
+    before = weights_of(model)
+    with pytest.raises(ValueError, match=rf"changed since the checkpoint .*step-0000000\d.* written: {re.escape(what)}\. "):
+        fit(model, make(), 3, Checkpoints(tmp_path, every_steps=3), verbose=0)
+    assert equal(weights_of(model), before)
+    assert sorted(tmp_path.rglob("*")) == files
+
+
+@once
+def test_changed_data_is_refused_at_the_end_of_an_epoch(tmp_path):
+    run(make_model, tmp_path, epochs=1)
+    with pytest.raises(ValueError, match="step-00000008 was written: the target sentences"):
+        fit(make_model(), CHANGES[0][0](), 3, tmp_path, verbose=0)
+
+
+@once
+def test_the_same_data_goes_on_wherever_it_lies(tmp_path):
+    """From lists and from files, and whichever part of the rows a process has."""
+    whole, _ = run(make_model, tmp_path / "whole", epochs=2)
+    run(make_model, tmp_path / "cut", steps_until_cut=5)
+    pairs = kt.data.reverse(num_pairs=50, max_length=5).train
+    for name, lines in (("source", pairs.source), ("target", pairs.target)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    options = {"batch_tokens": 64, "num_shapes": 1, "progress": False, "cache": tmp_path / "cache"}
+    again = kt.data.parallel_dataset(tmp_path / "source", tmp_path / "target", make_tokenizer(), **options)
+    part = kt.data.parallel_dataset(tmp_path / "source", tmp_path / "target", make_tokenizer(), shard=(1, 2), **options)
+    assert part.fingerprint == again.fingerprint == make_dataset().fingerprint
+    model = make_model()
+    fit(model, again, 2, Checkpoints(tmp_path / "cut", every_steps=3), verbose=0)
+    assert equal(weights_of(model), weights_of(whole))
+
+
+@once
+@pytest.mark.parametrize("model", [make_model, make_transformer])
+def test_checkpoints_that_know_no_data_go_on_with_any(tmp_path, model, monkeypatch):
+    """Those of a dataset that says nothing about itself, and those that older versions have written."""
+    with monkeypatch.context() as patched:
+        patched.setattr(kt.data.ParallelDataset, "fingerprint", None)
+        run(model, tmp_path, steps_until_cut=5)
+    fit(model(), make_dataset(seed=1), 1, Checkpoints(tmp_path, every_steps=3), verbose=0)
+    with pytest.raises(ValueError, match=r"step-00000008 was written: `seed` \(1, now 0\)"):
+        fit(model(), make_dataset(), 2, tmp_path, verbose=0)
+
+
+@once
+def test_changed_data_is_refused_in_a_plain_fit(tmp_path):
+    run(make_transformer, tmp_path, steps_until_cut=5)
+    for data, refused in ((make_dataset(seed=1), True), (make_dataset(), False)):
+        model, checkpoints = make_transformer(), Checkpoints(tmp_path, every_steps=3)
+        position = checkpoints.restore(model)
+        with pytest.raises(ValueError, match=r"the checkpoint .* was written: `seed`") if refused else nullcontext():
+            model.fit(data.from_step(position.step), callbacks=[checkpoints], verbose=0)
+    checkpoints = Checkpoints(tmp_path)
+    assert checkpoints.restore(model) == Position(1, 0, 8, 8)
+    model.fit(make_dataset(seed=1), callbacks=[Checkpoints(tmp_path / "another")], verbose=0)  # Another training.
+
+
+@once
+def test_another_dataset_is_noticed(tmp_path, monkeypatch):
+    monkeypatch.setattr(kt.data.ParallelDataset, "fingerprint", None)
     run(make_model, tmp_path, steps_until_cut=5)
     with pytest.raises(ValueError, match="The interrupted epoch had 8 batches, those of this dataset have 5"):
         fit(make_model(), make_dataset(batch_tokens=128), 3, Checkpoints(tmp_path, every_steps=3), verbose=0)

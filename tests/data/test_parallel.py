@@ -1,9 +1,11 @@
 """Datasets: what batches contain, their order, resuming, sharding, and `fit` on every backend."""
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
+import zlib
 
 import keras
 import numpy as np
@@ -35,6 +37,34 @@ def digest(batches) -> str:
         for array in (inputs["source_ids"], inputs["target_ids"], labels):
             summed.update(str(array.shape).encode() + array.tobytes())
     return summed.hexdigest()
+
+
+def test_a_fingerprint_tells_datasets_apart(tokenizer, files):
+    """It is that of the pairs in their order, wherever they lie, and not that of a shard."""
+    known = make(tokenizer).fingerprint
+    assert json.loads(json.dumps(known)) == known == make(tokenizer, shard=(1, 2), max_length=200).fingerprint
+    assert parallel_dataset(*files, tokenizer, 256, num_shapes=4).fingerprint == known
+    for side, lines in zip(("source", "target"), generated_lines(300), strict=True):
+        ids = tokenizer.encode(lines)
+        offsets = np.cumsum([0, *map(len, ids)], dtype="int64")
+        assert known[side] == "".join(f"{zlib.crc32(one):08x}" for one in (np.concatenate(ids).astype("uint16"), offsets))
+    sources, targets = generated_lines(300)
+    options = {"batch_tokens": 256, "num_shapes": 4}
+    swapped = [targets[1], targets[0], *targets[2:]]
+    assert changed(known, parallel_dataset(sources, swapped, tokenizer, **options)) == {"target"}
+    assert changed(known, parallel_dataset([*sources[:-1], f"{sources[-1]} ba"], targets, tokenizer, **options)) == {"source"}
+    for name, value in (("seed", 1), ("num_shapes", 5), ("batches_per_update", 2), ("copies", 2), ("batch_tokens", 257)):
+        assert changed(known, make(tokenizer, **{name: value})) == {name}
+    assert changed(known, make(tokenizer, subword_sampling=kt.SubwordSampling())) == {"subword_sampling"}
+    other = kt.Tokenizer.train(iter(sources), vocabulary_size=320)
+    assert "tokenizer" in changed(known, make(other))
+
+
+def changed(known: dict, dataset) -> set[str]:
+    """Returns what of a fingerprint is not as it was."""
+    found = dataset.fingerprint
+    assert found.keys() == known.keys()
+    return {name for name in known if found[name] != known[name]}
 
 
 def test_a_batch_is_what_the_model_takes(tokenizer):

@@ -15,6 +15,7 @@ import pytest
 import keras_transformer as kt
 from keras_transformer.callbacks import average_weights
 from keras_transformer.text.lines import one_line
+from tests.text.test_outputs import descriptor
 from training import average, evaluate, train, trainer, translate
 from training.scores import corpus_scores
 
@@ -91,9 +92,6 @@ class TestTrain:
         assert [str(path) for path in exported] == ["served/saved_model/digits"]
 
     def test_an_interruption_says_how_to_go_on(self, folder, capsys, monkeypatch):
-        def interrupt(*args, **kwargs):
-            raise KeyboardInterrupt
-
         monkeypatch.setattr(trainer.callbacks, "fit", interrupt)
         assert train.main(["digits.toml", "--output", "with blank"]) == 130
         assert capsys.readouterr().err.endswith("python -m training.train digits.toml --output 'with blank' --resume\n")
@@ -200,6 +198,17 @@ class TestEvaluate:
     def test_bad_input(self, folder, complaint, words, message):
         assert message in complaint(evaluate.main, *words)
 
+    def test_neither_the_source_nor_a_reference_is_written_over(self, folder, complaint):
+        for file in ("test.digits", "validation.reversed"):
+            before = Path(file).read_bytes()
+            files = ["--source", "test.digits", "--reference", "test.reversed", "validation.reversed", "--output", file]
+            assert f"Choose another output. Received: --output {file}" in complaint(evaluate.main, "run", *files)
+            assert Path(file).read_bytes() == before
+
+
+def interrupt(*_, **__):
+    raise KeyboardInterrupt
+
 
 class TestTranslate:
     def test_sentences_share_the_cores(self, folder, complaint, monkeypatch):
@@ -215,6 +224,44 @@ class TestTranslate:
         sources = Path("test.digits").read_text().splitlines()
         expected = kt.Translator.load("run/translator").translate(sources)
         assert (tmp_path / "new" / "out.txt").read_text(encoding="utf8").splitlines() == expected
+
+    @pytest.mark.parametrize("link", [None, os.link, os.symlink])
+    def test_the_source_is_not_written_over(self, folder, complaint, tmp_path, link):
+        source = output = tmp_path / "in.en"
+        shutil.copy("test.digits", source)
+        if link is not None:
+            output = tmp_path / "out.de"
+            link(source, output)
+        message = complaint(translate.main, "run", source, "--output", output)
+        assert f"Choose another output. Received: --output {output}" in message
+        assert source.read_bytes() == Path("test.digits").read_bytes()
+
+    def test_nor_is_what_comes_through_the_standard_input(self, folder, complaint, tmp_path):
+        source = tmp_path / "in.en"
+        shutil.copy("test.digits", source)
+        with source.open() as file, descriptor(0, file):
+            assert "Choose another output" in complaint(translate.main, "run", "--output", source)
+        assert source.read_bytes() == Path("test.digits").read_bytes()
+
+    @pytest.mark.parametrize(("line", "code"), [(b"2 \xff\n", 2), (KeyboardInterrupt, 130)])
+    def test_an_older_output_survives_an_error(self, folder, tmp_path, monkeypatch, capsys, line, code):
+        monkeypatch.setattr(translate, "CHUNK", 1)
+        (tmp_path / "in.en").write_bytes(b"3 1 4\n" + (b"2 7\n" if line is KeyboardInterrupt else line))
+        output = tmp_path / "out.de"
+        output.write_text("a night of work\n")
+        if line is KeyboardInterrupt:
+            numbers = iter([1])
+            own = translate.output_line
+            monkeypatch.setattr(translate, "output_line", lambda *words: own(*words) if next(numbers, 0) else interrupt())
+        assert translate.main(["run", str(tmp_path / "in.en"), "--output", str(output), "--beam-size", "1"]) == code
+        assert output.read_text() == "a night of work\n"
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["in.en", "out.de"]
+
+    def test_an_output_that_is_no_file(self, folder, capfd, tmp_path):
+        for output in ("/dev/null", "/dev/stdout"):
+            assert translate.main(["run", "test.digits", "--output", output, "--beam-size", "1"]) == 0
+        expected = kt.Translator.load("run/translator").translate(Path("test.digits").read_text().splitlines(), beam_size=1)
+        assert capfd.readouterr().out.splitlines() == expected
 
     def test_standard_input_in_pieces(self, folder, ask, monkeypatch):
         monkeypatch.setattr(translate, "CHUNK", 2)
@@ -248,6 +295,7 @@ class TestTranslate:
     def test_bad_input(self, folder, complaint):
         assert "There is no such file: no.txt" in complaint(translate.main, "run", "no.txt")
         assert "`num_hypotheses` must be from 1 to" in complaint(translate.main, "run", "test.digits", "--num-hypotheses", "9")
+        assert "Is a directory: 'run'" in complaint(translate.main, "nowhere", "test.digits", "--output", "run")
 
 
 class TestAverage:

@@ -112,6 +112,18 @@ def test_texts_of_different_lengths_are_an_error_and_leave_nothing(downloads, tm
     ]  # fmt: skip
 
 
+def test_what_was_downloaded_is_not_written_over(downloads, tmp_path, capsys):
+    (downloads / "dev.tgz").unlink()
+    texts = {f"newstest2013.{language}": f"{language}  {language}\n" for language in ("en", "de")}
+    for name, text in texts.items():
+        (downloads / name).write_text(text)
+    assert main([str(downloads), str(downloads)]) == 2
+    message = f"{downloads / 'newstest2013.en'} is read, and would be replaced. Choose another folder for OUTPUT"
+    assert message in capsys.readouterr().err
+    assert {name: (downloads / name).read_text() for name in texts} == texts
+    assert sorted(path.name for path in downloads.iterdir()) == sorted([*texts, *(set(TEXTS) - {"dev.tgz"})])
+
+
 def test_no_folder_is_an_error(tmp_path, capsys):
     assert main([str(tmp_path / "nowhere"), str(tmp_path / "out")]) == 2
     assert "There is no folder" in capsys.readouterr().err

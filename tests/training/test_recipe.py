@@ -1,14 +1,19 @@
 """Recipes: what they may say, and what is said to those who misspell it."""
 
 import dataclasses
+import itertools
+import math
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import keras_transformer as kt
 from training.building import check_recipe
-from training.recipe import FOLDER, Recipe, difference, find_recipe, read_recipe
+from training.recipe import FOLDER, TABLES, Recipe, difference, find_recipe, keys_of, read_recipe, read_value, to_toml
 from training.recipe_tables import ModelTable
 
 RECIPES = sorted(file.stem for file in FOLDER.glob("*.toml"))
@@ -23,6 +28,36 @@ preset = "tiny"
 [optimization]
 epochs = 3
 """
+
+CHARACTERS = "".join(map(chr, range(0x250))) + "\u2028\u2029\ufeff\ufffe\U0001f600\U0010ffff"
+NUMBERS = (0, -1, 3, 10**400, 0.1, -0.0, 1e16, 1e-300, 5e-324, math.inf, -math.inf, math.nan)
+STRINGS = (
+    "",
+    CHARACTERS,
+    '"""',
+    "'''",
+    "\\",
+    "a\r\nb",
+    "\x7f.tsv",
+    "none",
+    "inf",
+    "true",
+    "2016-01-01",
+    "[1]",
+    "{a = 1}",
+    "# c",
+)
+ODD = [*NUMBERS, *STRINGS, True, [3, 4], list(STRINGS)]
+VALUES = st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from([*NUMBERS, *STRINGS])
+
+
+def same(found, expected) -> bool:
+    """Compares with types, signs of zero and NaN; TOML knows lists only."""
+
+    def as_lists(value):
+        return [as_lists(one) for one in value] if isinstance(value, list | tuple) else value
+
+    return repr(as_lists(found)) == repr(as_lists(expected))
 
 
 @pytest.fixture
@@ -123,6 +158,15 @@ class TestReading:
             ("[model]", "[evaluation]\npatience = 'x'\n[model]", "`patience`: expected an integer"),
             ('train_target = ["train.de"]', "", "`train_target` is missing"),
             ("epochs = 3", "epochs =", "not valid TOML"),
+            pytest.param("epochs = 3", f"epochs = {'[' * 9999}", "not valid TOML", id="a deep list"),
+            (
+                'preset = "tiny"',
+                "layer_norm_epsilon = inf",
+                "`layer_norm_epsilon`: expected a finite number. Received: .* = inf",
+            ),
+            ('preset = "tiny"', "dropout = nan", "`dropout`: expected a finite number"),
+            ("[model]", "[evaluation]\nlength_penalty = -inf\n[model]", "`length_penalty`: expected a finite number"),
+            ("epochs = 3", "epochs = 3\nfactor = inf", "`factor`: expected a positive number"),
         ],
     )
     def test_what_is_wrong_is_said(self, write, old, new, message):
@@ -197,6 +241,30 @@ class TestWriting:
         settings = ['data.folder="/a \\"b\\"/ü"', "num_shapes=none", "model.num_heads=[4, 2]", "clip_norm=1e-5"]
         recipe = read_recipe(write(), settings)
         assert read_recipe(write(recipe.to_toml())) == recipe
+
+    @settings(max_examples=300, deadline=None, derandomize=True, database=None)
+    @given(st.recursive(VALUES, lambda values: st.lists(values).map(tuple), max_leaves=8))
+    def test_any_value_reads_the_same(self, value):
+        assert same(tomllib.loads(f"value = {to_toml(value)}")["value"], value)
+
+    def test_whatever_a_key_takes_it_takes_again(self):
+        """A run writes its recipe when it begins and reads it when it goes on."""
+        taken = 0
+        for kind, value in itertools.product(TABLES.values(), ODD):
+            for key in keys_of(kind):
+                try:
+                    read = read_value(kind, key, value)
+                except ValueError:
+                    continue
+                again = tomllib.loads(f"value = {to_toml(read)}")["value"]
+                assert same(read_value(kind, key, again), read), (key, value)
+                taken += 1
+        assert taken > 200
+
+    def test_what_no_toml_can_hold_is_said(self, write):
+        recipe = read_recipe(write(), ["data.folder=/not-\udcff-UTF-8"])
+        with pytest.raises(ValueError, match=r"files are UTF-8, and this .* Received: '/not-\\udcff-UTF-8'"):
+            recipe.to_toml()
 
     def test_the_difference_shows_what_changed_and_nothing_else(self, write):
         old, new = read_recipe(write()), read_recipe(write(), ["epochs=4", "clip_norm=1.0"])

@@ -1,6 +1,11 @@
 """The model card, word by word where it matters."""
 
+import ast
+import itertools
+import shlex
+
 import pytest
+from markdown_it import MarkdownIt
 
 from training.recipe import read_recipe
 from training.report import card, duration, plain, several
@@ -31,6 +36,44 @@ RESULTS = {
     "machine": "an abacus",
     "versions": {"keras": "3.15.1"},
 }  # fmt: skip
+
+
+SAMPLE = {"source": "a", "translation": "b", "reference": "c"}
+HOSTILE = [
+    '"])\n```\n<script>alert(1)</script>',
+    "\\",
+    '\\"',
+    "'\"\\",
+    '""" + __import__(\'os\').system(\'x\') + """',
+    "a\r```\r# b\x85c\u2028d\x0be",
+    "```",
+    "~~~~ ``` <!-- --> </code></pre> &lt;b&gt; $x$",
+    "{directory} {0} %s",
+    "- a",
+    "12. b",
+    "\x7f\x1b[31m\x00",
+    "    code",
+]
+
+
+def tokens(page) -> list:
+    """Reads a page as GitHub does."""
+    return MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(page)
+
+
+def outline(page) -> list[str]:
+    """Returns what a page consists of, and the text of its headings."""
+    found = tokens(page)
+    titles = [inline.content for opening, inline in itertools.pairwise(found) if opening.type == "heading_open"]
+    return [f"{token.type} {token.info}" for token in found] + titles
+
+
+def shown(inline) -> list[str]:
+    """Returns the lines of a paragraph, without markup; nothing but line breaks is HTML."""
+    kinds = {child.type for child in inline.children} - {"text", "strong_open", "strong_close", "text_special"}
+    assert kinds == {"html_inline"} and {one.content for one in inline.children if one.type == "html_inline"} == {"<br>"}
+    lines = "".join(child.content for child in inline.children).split("<br>")
+    return [" ".join(line.split()) for line in lines]
 
 
 @pytest.fixture
@@ -67,7 +110,33 @@ def test_says_how_it_was_trained(text):
 def test_its_code_can_be_pasted(text):
     code = text.split("```python\n")[1].split("```")[0]
     compile(code, "card", "exec")
-    assert 'kt.Translator.load("runs/digits/translator")' in code
+    assert "kt.Translator.load('runs/digits/translator')" in code
+
+
+@pytest.mark.parametrize("sentence", HOSTILE)
+def test_no_text_leaves_its_place(recipe, sentence):
+    """Neither a sample nor a path closes the string, the block or the line that it is in."""
+    sample = {"source": sentence, "translation": sentence, "reference": f"not {sentence}"}
+    name = sentence.replace("\r", "\n").replace(
+        "\0", ""
+    )  # No path has a NUL, and Markdown makes a line feed of what ends a line.
+    command = shlex.join(["python", "-m", "training.train", name])
+    data = {**RESULTS["data"], "train": name, "tests": {"test": name}}
+    run = RunFolder(f"runs/{name}")
+    results = {**RESULTS, "samples": [sample] * 2, "command": command, "data": data}
+    page = card(run, read_recipe(recipe), results)
+    assert outline(page) == outline(card(RunFolder("x"), read_recipe(recipe), {**RESULTS, "samples": [SAMPLE] * 2}))
+
+    words = " ".join("".join(" " if one == "\x7f" or one < " " else one for one in sentence).split())
+    items = [shown(token) for token in tokens(page) if token.type == "inline" and token.level == 3]
+    assert items == [[words, words, f"reference: not {words}"]] * 2
+
+    blocks = [(token.info, token.content) for token in tokens(page) if token.type == "fence"]
+    calls = [node for node in ast.walk(ast.parse(dict(blocks)["python"])) if isinstance(node, ast.Call)]
+    values = {node.func.attr: ast.literal_eval(node.args[0]) for node in calls}
+    assert values == {"load": str(run.translator), "translate": [sentence]}
+    shells = [shlex.split(content) for language, content in blocks if language == "bash"]
+    assert shells == [["python", "-m", "training.translate", str(run)], shlex.split(command)]
 
 
 def test_there_is_no_picture_where_none_was_drawn(recipe, text, tmp_path):

@@ -71,3 +71,18 @@ def test_a_run_and_one_that_was_stopped(recipe_without_tests, tmp_path, seen):
         "steps.csv", "tokenizer.model", "translator",
     }  # fmt: skip
     assert json.loads((tmp_path / "whole" / "results.json").read_text())["training"]["epochs"] == 2
+
+
+def test_a_run_does_not_go_on_with_other_pairs(recipe_without_tests, tmp_path, capsys):
+    recipe, targets = str(recipe_without_tests), tmp_path / "train.reversed"
+    with pytest.raises(KilledError):
+        train(read_recipe(recipe), RunFolder("run"), extra_callbacks=[Kill(epoch=1, step=3)], verbose=False)
+    before = targets.read_text()
+    targets.write_text("".join(reversed(before.splitlines(keepends=True))))
+    assert main([recipe, "--output", "run", "--resume"]) == 2
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1 and "was written: the target sentences. " in message and "--output" not in message
+    assert not (tmp_path / "run" / "report.md").exists()
+    targets.write_text(before)
+    assert main([recipe, "--output", "run", "--resume"]) == 0
+    assert (tmp_path / "run" / "report.md").exists()

@@ -40,3 +40,19 @@ def test_a_finished_run_is_only_read(recipe, run):
     run.report.touch()
     with run.held():  # Nobody else needs to hold it.
         assert train(read_recipe(recipe), run, resume=True) == {"recipe": "digits"}
+
+
+@pytest.mark.parametrize(("folder", "command"), [("run\udcff", ""), ("run", "python -m training.train x\udcff.toml")])
+def test_a_name_that_the_report_cannot_hold_is_said_before_any_work(recipe, tmp_path, folder, command):
+    with pytest.raises(ValueError, match=r"A run's files are UTF-8.*\\udcff"):
+        train(read_recipe(recipe), RunFolder(tmp_path / folder), command=command)
+    assert not (tmp_path / folder).exists()
+
+
+def test_a_run_goes_on_with_whatever_values_it_began(recipe, run, monkeypatch):
+    monkeypatch.setattr(trainer, "carry_out", lambda *_: {"done": True})
+    folder = '/data/\x7f "old" \\ \t\u2028 x'
+    odd = read_recipe(recipe, ["data.max_ratio=inf", f"data.folder={folder}"])
+    for resume in (False, True):
+        assert train(odd, run, resume=resume) == {"done": True}
+    assert (read_recipe(run.recipe).data.max_ratio, str(read_recipe(run.recipe).data.folder)) == (float("inf"), folder)
