@@ -45,6 +45,7 @@ SAME_ON_EVERY_BACKEND = (
     "tests/serving/test_versions.py",
     "tests/test_docstrings.py",
     "tests/test_folders.py",
+    "tests/test_json_files.py",
     "tests/test_locks.py",
     "tests/test_readme.py",
     "tests/text/",
