@@ -98,6 +98,7 @@ QUICKEST_ON = {
     "tests/test_translator.py::test_a_long_text_is_cut": "torch",
     "tests/test_translator.py::test_a_long_translation_is_cut": "torch",
     "tests/test_translator.py::test_any_text": "torch",
+    "tests/test_translator.py::test_every_option_with_every_kind": "torch",
     "tests/test_translator.py::test_hypotheses_and_scores": "torch",
     "tests/test_translator.py::test_ids_that_no_text_stands_for": "torch",
     "tests/test_translator.py::test_save_and_load": "torch",
