@@ -14,8 +14,8 @@ def refusal(name: str, value: object, expected: str) -> ValueError:
     return ValueError(f"`{name}` must be {expected}. Received: {name}={value!r:.200}")
 
 
-def whole(least: int, most: int) -> Check:
-    """Returns a check for integers, numpy's too, from `least` to `most`."""
+def whole(least: int, most: int, what: str = "an integer") -> Check:
+    """Returns a check for integers, numpy's too, from `least` to `most`; `what` they are is for the error message."""
 
     def check(name: str, value: object) -> int:
         try:
@@ -23,7 +23,7 @@ def whole(least: int, most: int) -> Check:
         except TypeError:
             found = None
         if found is None or not least <= found <= most:
-            raise refusal(name, value, f"an integer from {least} to {most}")
+            raise refusal(name, value, f"{what} from {least} to {most}")
         return found
 
     return check
@@ -72,6 +72,19 @@ def several(check: Check) -> Check:
         return tuple(check(f"{name}[{place}]", value) for place, value in enumerate(listed))
 
     return check_all
+
+
+def one_or_pair(check: Check) -> Check:
+    """Returns a check for a value, or for a pair of them, that pass a check."""
+
+    def check_both(name: str, values: object) -> object:
+        if not isinstance(values, tuple | list):
+            return check(name, values)
+        if len(values) != 2:
+            raise refusal(name, values, "one number or a pair (encoder, decoder)")
+        return several(check)(name, values)
+
+    return check_both
 
 
 def optional(check: Check) -> Check:
