@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from keras_transformer.attention import Attention, attention_scores, token_names
-from keras_transformer.checks import whole
+from keras_transformer.checks import refusal, whole
 from keras_transformer.decoding import SearchOptions, compile_scoring, compile_search
 from keras_transformer.decoding.batches import batches_of, in_closed_shapes, padded
 from keras_transformer.decoding.limits import check_bans
@@ -73,7 +73,9 @@ class Translator:
     def __init__(self, model: Transformer, tokenizer, options: SearchOptions | None = None):
         self.model = model
         self.tokenizer = as_tokenizer(tokenizer)
-        self.options = options or SearchOptions()
+        self.options = SearchOptions() if options is None else options
+        if not isinstance(self.options, SearchOptions):
+            raise refusal("options", options, "`SearchOptions`, or `None` for the defaults")
         check_fit(model.config, self.tokenizer)
         check_bans(self.searchable(self.options), model.config.target_vocabulary_size, model.config.end_id)
         self._search = functools.lru_cache(16)(lambda options: compile_search(model, options))

@@ -318,6 +318,11 @@ def test_texts_from_iterators(translator):
     assert translator.translate(iter(["eins"])) == translator.translate(["eins"])
 
 
+def test_default_options_of_another_kind(translator):
+    with pytest.raises(ValueError, match=r"`options` must be `SearchOptions`.*Received: options={'beam_size': 3}"):
+        kt.Translator(translator.model, translator.tokenizer, {"beam_size": 3})
+
+
 def test_default_bans_that_cannot_be_kept(translator):
     size = translator.tokenizer.vocabulary_size
     model = small_model(translator.tokenizer, vocabulary_size=size + 8)
