@@ -16,14 +16,17 @@ from rich.console import Console
 from rich.progress import Progress
 
 from keras_transformer.attention import Attention, attention_scores, token_names
+from keras_transformer.checks import refusal, whole
 from keras_transformer.decoding import SearchOptions, compile_scoring, compile_search
 from keras_transformer.decoding.batches import batches_of, in_closed_shapes, padded
+from keras_transformer.decoding.limits import check_bans
 from keras_transformer.folders import complete_folder
 from keras_transformer.models import Transformer
 from keras_transformer.text import as_tokenizer, load_tokenizer
-from keras_transformer.text.strings import clean_texts, is_single
+from keras_transformer.text.strings import as_texts, clean_texts, is_single
 
 FORMAT = 1
+WIDE_BEAM = 16  # From twice this on, what hypotheses see of each other takes most memory: the square of their number.
 PROGRESS_FROM = 200  # Number of texts from which on progress is shown.
 
 
@@ -70,8 +73,11 @@ class Translator:
     def __init__(self, model: Transformer, tokenizer, options: SearchOptions | None = None):
         self.model = model
         self.tokenizer = as_tokenizer(tokenizer)
-        self.options = options or SearchOptions()
+        self.options = SearchOptions() if options is None else options
+        if not isinstance(self.options, SearchOptions):
+            raise refusal("options", options, "`SearchOptions`, or `None` for the defaults")
         check_fit(model.config, self.tokenizer)
+        check_bans(self.searchable(self.options), model.config.target_vocabulary_size, model.config.end_id)
         self._search = functools.lru_cache(16)(lambda options: compile_search(model, options))
         self._scoring = functools.cache(lambda: compile_scoring(model))
 
@@ -103,9 +109,9 @@ class Translator:
             texts: A text, or a list of them.
             beam_size, length_penalty, num_hypotheses, max_length, min_length, temperature, top_k, top_p, stopping: See
                 `SearchOptions`; `None` leaves the translator's default.
-            seed: Decides what is drawn with a `temperature`: the same seed gives the same texts.
+            seed: Decides what is drawn with a `temperature`: the same seed, an integer from 0 on, gives the same texts.
             prefix: What the translation begins with; one for all texts, or one for each.
-            batch_tokens: Number of source tokens, padding included, that are translated at once.
+            batch_tokens: Number of source tokens, padding included, that are translated at once; fewer for 32 beams and more.
             return_scores: Whether to return `Translation`s instead of strings.
             progress: Whether to show progress over a long list if the standard error stream is a terminal.
 
@@ -125,9 +131,10 @@ class Translator:
             "stopping": stopping,
         }
         options = self.options.override(**{name: value for name, value in changes.items() if value is not None})
-        sources, truncated = self._encode_sources([texts] if is_single(texts) else list(texts))
+        batch_tokens = check_batch_tokens(batch_tokens)
+        sources, truncated = self._encode_sources(as_texts(texts, "texts"))
         prefixes = self._encode_prefixes(prefix, len(sources))
-        found = self._translate_ids(sources, prefixes, options, seed, batch_tokens, progress)
+        found = self._translate_ids(sources, prefixes, options, as_seed(seed), batch_tokens, progress)
         translations = [
             [dataclasses.replace(one, truncated=cut) for one in hypotheses]
             for hypotheses, cut in zip(found, truncated, strict=True)
@@ -151,6 +158,7 @@ class Translator:
         """
         if is_single(sources) or is_single(targets):
             return self.score([sources], [targets], batch_tokens)[0]
+        sources, targets = as_texts(sources, "sources"), as_texts(targets, "targets")
         if len(sources) != len(targets):
             raise ValueError(f"Each source needs one target. Received: {len(sources)} sources and {len(targets)} targets")
         source_rows, _ = self._encode_sources(sources)
@@ -162,7 +170,7 @@ class Translator:
         config = self.model.config
         totals = [0.0] * len(source_rows)
         lengths = [max(len(source), len(target) + 1) for source, target in zip(source_rows, target_rows, strict=True)]
-        for numbers in batches_of(lengths, batch_tokens):
+        for numbers in batches_of(lengths, check_batch_tokens(batch_tokens)):
             inputs = {
                 "source_ids": padded([source_rows[number] for number in numbers], config.pad_id),
                 "target_ids": padded([[config.start_id, *target_rows[number]] for number in numbers], config.pad_id),
@@ -173,7 +181,7 @@ class Translator:
         return totals
 
     def attend(
-        self, source: str, target: str | None = None, *, prefix: str | None = None, seed: int = 0, **search_options
+        self, source: str, target: str | None = None, *, prefix: str | None = None, seed: int | None = 0, **search_options
     ) -> Attention:
         """Returns where every head of every layer looks while a translation is written.
 
@@ -193,7 +201,7 @@ class Translator:
         if target is not None:
             (ids,) = self._encode_targets([target])
         else:
-            ids = self._best_ids(row, prefix, options, seed) if row else []
+            ids = self._best_ids(row, prefix, options, as_seed(seed)) if row else []
         row, read, written = row or [config.end_id], [config.start_id, *ids], [*ids, config.end_id]
         scores = attention_scores(self.model, [row], [read])
         names = token_names(sides.source, row), token_names(sides.target, read), token_names(sides.target, written)
@@ -225,7 +233,7 @@ class Translator:
     def _encode_prefixes(self, prefix: str | Sequence[str] | None, count: int) -> list[list[int]] | None:
         if prefix is None:
             return None
-        prefixes = [prefix] * count if is_single(prefix) else list(prefix)
+        prefixes = [prefix] * count if is_single(prefix) else as_texts(prefix, "prefix")
         if len(prefixes) != count:
             raise ValueError(f"`prefix` must be one text, or one for each of the {count} sources. Received: {len(prefixes)}")
         return self._encode_side("target", prefixes)
@@ -245,11 +253,11 @@ class Translator:
         results = [[Translation("", 0.0, 0.0, [], [])] * options.num_hypotheses for _ in sources]
         full = [number for number, row in enumerate(sources) if row]
         copies = options.num_hypotheses if options.is_sampling else 1
-        seed = int(np.random.SeedSequence().entropy % 2**32) if seed is None else seed
+        share = batch_tokens // (copies if options.is_sampling else max(1, options.beam_size // WIDE_BEAM) ** 2)
         search = self._search(self.searchable(options))
         with search_progress(progress, len(full)) as display:
             task = display.add_task("Translating", total=len(full))
-            for places in batches_of([len(sources[number]) for number in full], max(1, batch_tokens // copies)):
+            for places in batches_of([len(sources[number]) for number in full], max(1, share)):
                 numbers = [full[place] for place in places]
                 jobs = [(number, copy) for number in numbers for copy in range(copies)]
                 inputs = self._inputs(jobs, sources, prefixes, options, seed)
@@ -355,6 +363,16 @@ def check_fit(config, tokenizer):
                     f"`{name}` is {getattr(config, name)} in the model and {getattr(getattr(tokenizer, side), name)} in the "
                     f"{side} tokenizer. Give the model the tokenizer's: `TransformerConfig({name}=...)`"
                 )
+
+
+def as_seed(seed: int | None) -> int:
+    """Returns a seed, a random one for `None`."""
+    return np.random.SeedSequence().entropy % 2**32 if seed is None else whole(0, 2**64 - 1)("seed", seed)
+
+
+def check_batch_tokens(batch_tokens: int) -> int:
+    """Returns the number of tokens of a batch, or raises a `ValueError` if it is none."""
+    return whole(1, 2**63 - 1)("batch_tokens", batch_tokens)
 
 
 def warn_of_long(rows: list[list[int]], limit: int, what: str):

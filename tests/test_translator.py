@@ -1,5 +1,6 @@
 """Text in, text out: lists, options, any text at all, files."""
 
+import inspect
 import json
 import os
 import warnings
@@ -9,7 +10,9 @@ import numpy as np
 import pytest
 
 import keras_transformer as kt
+from keras_transformer.decoding.options import CHECKS
 from keras_transformer.folders import complete_folder
+from tests.decoding.test_options import ANYTHING
 
 WORDS = ["eins", "zwei", "drei", "vier", "fünf", "Haus", "Baum", "Straße", "müde", "breit"]
 
@@ -255,3 +258,85 @@ def test_ids_that_no_text_stands_for_are_never_written(translator):
 def test_a_tokenizer_with_another_start(translator):
     with pytest.raises(ValueError, match=r"`start_id` is 5 in the model and 1 in the target tokenizer"):
         kt.Translator(small_model(translator.tokenizer, start_id=5), translator.tokenizer)
+
+
+# Arguments of every kind.
+
+
+def reason_for_refusal(call, *arguments, **options) -> str:
+    """Returns the reason for which a call is refused; an empty text if it is not."""
+    try:
+        call(*arguments, **options)
+    except (ValueError, TypeError) as error:
+        return str(error)
+    return ""
+
+
+def test_every_option_with_every_kind_of_value(translator):
+    """Each is refused by name, or has an answer."""
+    drawn = {name: {"temperature": 1.0} for name in ("seed", "top_k", "top_p", "num_hypotheses")}
+    own = [name for name in CHECKS if name in inspect.signature(translator.translate).parameters]
+    calls = [
+        (translator.translate, ["Haus"], [*own, "seed", "prefix", "batch_tokens"]),
+        (translator.attend, ["Haus"], [*CHECKS, "seed", "prefix"]),
+        (translator.score, ["Haus", "Baum"], ["batch_tokens"]),
+    ]
+    for call, texts, names in calls:
+        for name in names:
+            usual = {} if call == translator.score else {"max_length": 2, **drawn.get(name, {})}
+            for value in ANYTHING:
+                reason = reason_for_refusal(call, *texts, **{**usual, name: value})
+                assert not reason or ("must be" in reason and "Received: " in reason), (call, name, value)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda it: it.translate("a", beam_size=10**9), "`beam_size` must be an integer from 1 to 1024"),
+        (lambda it: it.translate("a", temperature=1.0, num_hypotheses=10**9), "`num_hypotheses` must be an integer from 1 to"),
+        (lambda it: it.translate("a", temperature=1.0, max_length=10**12), "`max_length` must be an integer from 0 to 100000"),
+        (lambda it: it.translate("a", temperature=1.0, seed=-1), "`seed` must be an integer from 0 to .*seed=-1"),
+        (lambda it: it.translate("a", batch_tokens=0), "`batch_tokens` must be an integer from 1 to"),
+        (lambda it: it.translate(5), "`texts` must be a text, or a list of them. Received: 5 of type int"),
+        (lambda it: it.translate(None), "`texts` must be a text, or a list of them. Received: None"),
+        (lambda it: it.translate([None]), "Text must be a string, or bytes in UTF-8. Received: None"),
+        (lambda it: it.translate("a", prefix=5), "`prefix` must be a text, or a list of them. Received: 5"),
+        (lambda it: it.score(5, ["a"]), "`sources` must be a text, or a list of them. Received: 5"),
+        (lambda it: it.score(["a"], None), "`targets` must be a text, or a list of them. Received: None"),
+        (lambda it: it.score("a", ["b"]), "Text must be a string, or bytes in UTF-8. Received: .'b'."),
+        (lambda it: it.attend(5), "`attend` takes one text"),
+        (lambda it: it.attend("a", banned_ids=[10**6]), "`banned_ids` must be ids of the vocabulary that the model writes"),
+    ],
+)
+def test_arguments_that_cannot_be_meant(translator, call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call(translator)
+
+
+def test_texts_from_iterators(translator):
+    assert translator.score(iter(["eins"]), iter(["Haus"])) == translator.score(["eins"], ["Haus"])
+    assert translator.translate(iter(["eins"])) == translator.translate(["eins"])
+
+
+def test_default_options_of_another_kind(translator):
+    with pytest.raises(ValueError, match=r"`options` must be `SearchOptions`.*Received: options={'beam_size': 3}"):
+        kt.Translator(translator.model, translator.tokenizer, {"beam_size": 3})
+
+
+def test_default_bans_that_cannot_be_kept(translator):
+    size = translator.tokenizer.vocabulary_size
+    model = small_model(translator.tokenizer, vocabulary_size=size + 8)
+    with pytest.raises(ValueError, match="The end of translations cannot be banned"):
+        kt.Translator(model, translator.tokenizer, kt.SearchOptions(banned_ids=range(size)))
+    with pytest.raises(ValueError, match=f"from 0 to {size + 7}"):
+        kt.Translator(model, translator.tokenizer, kt.SearchOptions(banned_ids=[size + 8]))
+    but_the_end = [id for id in range(size) if id != model.config.end_id]
+    banned = kt.Translator(model, translator.tokenizer, kt.SearchOptions(banned_ids=but_the_end))
+    assert banned.translate(["eins", "zwei"]) == banned.translate(["eins", "zwei"], temperature=1.0) == ["", ""]
+
+
+def test_a_wide_beam_for_many_texts(translator):
+    texts = ["eins zwei", "Haus", "müde drei"] * 3
+    assert translator.translate(texts, beam_size=200, max_length=2) == [
+        translator.translate(text, beam_size=200, max_length=2) for text in texts
+    ]

@@ -11,6 +11,7 @@ import numpy as np
 
 from keras_transformer.attention import page
 from keras_transformer.attention.words import join_pieces, mean_queries, sum_keys, text_of, word_groups
+from keras_transformer.json_files import parse_json
 from keras_transformer.text.files import read_bytes, write_bytes
 
 KINDS = ("encoder_self", "decoder_self", "cross")
@@ -150,7 +151,7 @@ class Attention:
         content = io.BytesIO(read_bytes(path, "record of attention"))
         try:
             with np.load(content, allow_pickle=False) as file:
-                header = json.loads(bytes(file["header"]))
+                header = parse_json(bytes(file["header"]), "its header")
                 arrays = {kind: file[kind] for kind in KINDS}
             header.pop("format")
             return cls(**header, **arrays)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_transformer.data.statistics import Statistics
+from keras_transformer.json_files import read_json
 
 VERSION = 1
 INDEX = "index.json"
@@ -129,10 +130,10 @@ class Store:
 def read_index(directory: Path) -> dict:
     """Reads the list of a store's files."""
     try:
-        index = json.loads((directory / INDEX).read_text(encoding="utf8"))
+        index = read_json(directory / INDEX)
     except (OSError, ValueError) as error:
         raise DamagedStoreError(f"{directory} has no readable {INDEX}: {error}") from error
-    if not isinstance(index, dict) or index.get("version") != VERSION:
+    if index.get("version") != VERSION:
         raise DamagedStoreError(f"{directory} was not written by this version")
     return index
 

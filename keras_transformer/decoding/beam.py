@@ -119,9 +119,7 @@ class BeamSearch:
         """Leaves a hypothesis one continuation where there is no choice."""
         forced = self.limits.forced_ids(position, self.end_id)  # (B,)
         is_forced = forced[:, None, None] >= 0
-        only = of_one_token(log_probs, ops.maximum(forced, 0))  # (B, K, 1)
-        if self.options.free_last_end:
-            only = ops.where(self.limits.is_reached(position)[:, None, None], 0.0, only)
+        only = self.limits.cost(of_one_token(log_probs, ops.maximum(forced, 0)), position, self.options)  # (B, K, 1)
         is_first = ops.arange(best.shape[2]) == 0
         best = ops.where(is_forced, ops.where(is_first, only, IMPOSSIBLE), best)
         return best, ops.where(is_forced, forced[:, None, None], ids)
@@ -156,6 +154,7 @@ class BeamSearch:
         else:
             wanted = self.last_wanted(scores)
             done = ops.logical_and(wanted > IMPOSSIBLE / 2, wanted >= best_alive / self.kindest_penalty(length))
+        done = ops.logical_or(done, best_alive <= IMPOSSIBLE / 2)  # None is left, as there are no tokens to go on with.
         return ops.logical_or(done[:, 0], ops.greater(length, self.limits.max_lengths))
 
     def kindest_penalty(self, length):

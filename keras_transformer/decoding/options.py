@@ -4,8 +4,27 @@ from dataclasses import dataclass, replace
 
 from keras import ops
 
-STOPPING = ("bound", "heuristic", "first")
-PENALTIES = ("google", "power")
+from keras_transformer.checks import check_fields, choice, flag, number, optional, refusal, several, whole
+
+MOST_HYPOTHESES = 1024  # Each sees the past of all others in the same cache: memory grows with the square of their number.
+MOST_TOKENS = 100_000  # Of a translation. Room for the positions of some models, and for what is drawn, is taken at once.
+CHECKS = {
+    "beam_size": whole(1, MOST_HYPOTHESES),
+    "num_hypotheses": whole(1, MOST_HYPOTHESES),
+    "length_penalty": number(-1.0, 5.0),
+    "penalty": choice("google", "power"),
+    "min_length": whole(0, MOST_TOKENS),
+    "max_length": optional(whole(0, MOST_TOKENS)),
+    "extra_length": whole(0, MOST_TOKENS),
+    "stopping": choice("bound", "heuristic", "first"),
+    "banned_ids": several(whole(0, 2**31 - 1)),
+    "rescale": flag,
+    "ends_within_beam": flag,
+    "free_last_end": flag,
+    "temperature": optional(number(1e-6, 1e6)),
+    "top_k": optional(whole(1, 2**31 - 1)),
+    "top_p": optional(number(1e-6, 1.0)),
+}
 
 
 @dataclass(frozen=True)
@@ -16,26 +35,30 @@ class SearchOptions:
     ((5 + n) / 6)^a for `penalty="google"` (Wu et al., 2016, as in the paper), n^a for `penalty="power"`.
 
     Args:
-        beam_size: Number of hypotheses that are kept (K). With 1 the search is greedy.
-        num_hypotheses: How many translations are returned for each sentence, best first; at most `beam_size`.
-        length_penalty: The exponent a. 0 compares plain log-probabilities; larger values favour longer translations.
+        beam_size: Number of hypotheses that are kept (K), at most 1024. With 1 the search is greedy.
+        num_hypotheses: How many translations are returned for each sentence, best first; at most `beam_size`, or when drawing,
+            at most 1024.
+        length_penalty: The exponent a, from -1 to 5. 0 compares plain log-probabilities; larger values favour longer
+            translations.
         penalty: Form of the penalty.
         min_length: The least number of tokens of a translation, without its end.
-        max_length: The most tokens of a translation, without its end. `None` allows `extra_length` more than the source has.
+        max_length: The most tokens of a translation, without its end; 100,000 at most. `None` allows `extra_length` more than
+            the source has.
         extra_length: See `max_length`; the paper allows 50.
         stopping: When a sentence is done. `"bound"`: when no hypothesis that is still alive can become better than those found.
             `"heuristic"`: when `beam_size` were found and none alive would be better if it ended now. `"first"`: when
             `beam_size` were found. The last two are what other systems do.
-        banned_ids: Tokens that never occur in a translation.
+        banned_ids: Tokens that never occur in a translation, unless it was told to begin with them. The end cannot be banned;
+            with all others banned, translations are empty.
         rescale: Whether probabilities are rescaled for the absence of tokens that must not be: those that are banned, and the
-            end before `min_length`.
+            end before `min_length`. One of them costs nothing where there is no choice, in a given beginning or at a limit.
         ends_within_beam: Whether only the K best continuations of a step can end a translation. Otherwise the 2K best can.
         free_last_end: Whether the end costs nothing where `max_length` leaves no choice. Otherwise it counts with its
             log-probability. This and the two before it are there for models that are to be searched as other systems do.
         temperature: Draws each token at random instead of searching, from probabilities sharpened (below 1) or flattened (above
-            1) by it. `None` searches.
+            1) by it, from 1e-6 to 1e6. `None` searches.
         top_k: When drawing, only among the k likeliest tokens.
-        top_p: When drawing, only among the likeliest tokens that together have at least this probability.
+        top_p: When drawing, only among the likeliest tokens that together have at least this probability, from 1e-6 to 1.
 
     Example:
 
@@ -60,39 +83,15 @@ class SearchOptions:
     top_p: float | None = None
 
     def __post_init__(self):
-        self._check(self.beam_size >= 1, "`beam_size` must be a positive integer", "beam_size")
-        self._check(
-            1 <= self.num_hypotheses <= self.beam_size or self.is_sampling,
-            f"`num_hypotheses` must be from 1 to `beam_size` = {self.beam_size}: a search cannot return more than it keeps",
-            "num_hypotheses",
-        )
-        self._check(self.num_hypotheses >= 1, "`num_hypotheses` must be a positive integer", "num_hypotheses")
-        self._check(self.length_penalty == self.length_penalty, "`length_penalty` must be a number", "length_penalty")
-        self._check(self.penalty in PENALTIES, f"`penalty` must be one of {PENALTIES}", "penalty")
-        self._check(self.min_length >= 0, "`min_length` must not be negative", "min_length")
-        if self.max_length is not None:
-            self._check(self.max_length >= 0, "`max_length` must not be negative, or `None`", "max_length")
-            self._check(self.min_length <= self.max_length, f"`min_length` must be at most {self.max_length}", "min_length")
-        object.__setattr__(self, "banned_ids", tuple(self.banned_ids))  # A list cannot be looked up.
-        self._check(min(self.banned_ids, default=0) >= 0, "`banned_ids` must not be negative", "banned_ids")
-        self._check(self.extra_length >= 0, "`extra_length` must not be negative", "extra_length")
-        self._check(self.stopping in STOPPING, f"`stopping` must be one of {STOPPING}", "stopping")
-        self._check_sampling()
-
-    def _check_sampling(self):
-        if self.temperature is None:
-            for name in ("top_k", "top_p"):
-                self._check(getattr(self, name) is None, f"`{name}` needs `temperature`, for only drawing uses it", name)
-            return
-        self._check(self.temperature > 0, "`temperature` must be positive, or `None` to search", "temperature")
-        if self.top_k is not None:
-            self._check(self.top_k >= 1, "`top_k` must be a positive integer, or `None`", "top_k")
-        if self.top_p is not None:
-            self._check(0 < self.top_p <= 1, "`top_p` must be above 0 and at most 1, or `None`", "top_p")
-
-    def _check(self, is_right: bool, message: str, name: str):
-        if not is_right:
-            raise ValueError(f"{message}. Received: {name}={getattr(self, name)!r}")
+        check_fields(self, CHECKS)
+        if self.num_hypotheses > self.beam_size and not self.is_sampling:
+            expected = f"from 1 to `beam_size` = {self.beam_size}: a search cannot return more than it keeps"
+            raise refusal("num_hypotheses", self.num_hypotheses, expected)
+        if self.max_length is not None and self.min_length > self.max_length:
+            raise refusal("min_length", self.min_length, f"at most `max_length` = {self.max_length}")
+        for name in ("top_k", "top_p"):
+            if getattr(self, name) is not None and not self.is_sampling:
+                raise refusal(name, getattr(self, name), "`None` without a `temperature`, for only drawing uses it")
 
     @property
     def is_sampling(self) -> bool:

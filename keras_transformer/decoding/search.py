@@ -9,7 +9,7 @@ from keras import ops, tree
 from keras_transformer.decoding.beam import BeamSearch
 from keras_transformer.decoding.gathering import add_zeros, index_dtype, take
 from keras_transformer.decoding.length_groups import SOURCE_LENGTHS, encode_by_length
-from keras_transformer.decoding.limits import Limits
+from keras_transformer.decoding.limits import Limits, check_bans
 from keras_transformer.decoding.mixed_beam import MixedBeamSearch
 from keras_transformer.decoding.model_cache import make_decoder
 from keras_transformer.decoding.options import SearchOptions
@@ -45,7 +45,7 @@ class Search:
 
     Args:
         model: A `Transformer`.
-        options: `SearchOptions`.
+        options: `SearchOptions`. Bans that the model's vocabulary does not allow are a `ValueError`.
         spaces_kernels: Whether `graph_run` copies the decoder's kernels into a layout that is faster on a CPU.
         groups_lengths: Whether `graph_run` encodes sources of about the same length at a time. It pays on a CPU, for batches of
             short and long sources.
@@ -60,6 +60,7 @@ class Search:
         groups_lengths: bool = False,
         num_threads: int = 1,
     ):
+        check_bans(options, model.config.target_vocabulary_size, model.config.end_id)
         self.model, self.options, self.spaces_kernels, self.num_threads = model, options, spaces_kernels, num_threads
         self.encode = functools.partial(encode_by_length, model) if groups_lengths else model.encode
         self.decoder = make_decoder(model, 1 if options.is_sampling else options.beam_size)

@@ -47,9 +47,7 @@ class TokenByToken:
         ids = self.draw(allowed[:, 0], position) if self.options.is_sampling else ops.argmax(allowed[:, 0], axis=-1)
         forced = self.limits.forced_ids(position, self.end_id)
         ids = ops.where(forced >= 0, forced, ops.cast(ids, index_dtype()))[:, None]  # (B, 1)
-        chosen = take_beams(log_probs[:, 0], ids)  # (B, 1)
-        if self.options.free_last_end:
-            chosen = ops.where(self.limits.is_reached(position)[:, None], 0.0, chosen)
+        chosen = self.limits.cost(take_beams(log_probs[:, 0], ids), position, self.options)  # (B, 1)
         new = {
             "tokens": put(state["tokens"], position, ids),
             "token_log_probs": put(state["token_log_probs"], position, chosen),
@@ -62,7 +60,8 @@ class TokenByToken:
 
     def draw(self, log_probs, position):
         """Draws a token from the distribution that temperature, `top_k` and `top_p` leave, `(B, V)` -> `(B,)`."""
-        scaled = ops.where(log_probs > IMPOSSIBLE / 2, log_probs / self.options.temperature, IMPOSSIBLE)
+        below_best = log_probs - ops.max(log_probs, axis=-1, keepdims=True)  # Or what is banned might be likelier, scaled.
+        scaled = ops.where(log_probs > IMPOSSIBLE / 2, below_best / self.options.temperature, IMPOSSIBLE)
         probabilities = ops.softmax(scaled, axis=-1)
         count = min(self.options.top_k or log_probs.shape[-1], log_probs.shape[-1])
         sorted_probabilities, ids = ops.top_k(probabilities, count)  # (B, k)

@@ -2,15 +2,34 @@
 
 import dataclasses
 import difflib
-import numbers
 from dataclasses import InitVar, dataclass
 
 import keras
 
-CHOICES = {
-    "norm": ("post", "pre"),
-    "positions": ("sinusoidal", "sinusoidal_halves", "learned"),
-    "tie": ("all", "decoder", "none"),
+from keras_transformer.checks import check_fields, choice, flag, number, one_or_pair, whole
+
+LARGEST_RATE = 0.999  # Of dropout. What is kept is divided by the rest, 1 - rate, which must not vanish in float32.
+SIZE = whole(1, 2**31 - 1)  # What 32 bits can count, as the backends do.
+LAYERS = whole(1, 1000)
+CHECKS = {
+    "source_vocabulary_size": SIZE,
+    "target_vocabulary_size": SIZE,
+    "model_dim": SIZE,
+    "feed_forward_dim": one_or_pair(SIZE),
+    "num_heads": one_or_pair(SIZE),
+    "num_encoder_layers": LAYERS,
+    "num_decoder_layers": LAYERS,
+    "norm": choice("post", "pre"),
+    "positions": choice("sinusoidal", "sinusoidal_halves", "learned"),
+    "max_length": SIZE,
+    "use_bias": flag,
+    "output_bias": flag,
+    "tie": choice("all", "decoder", "none"),
+    "embedding_scale": flag,
+    "layer_norm_epsilon": number(1e-30, 1.0),
+    "dropout": number(0.0, LARGEST_RATE),
+    "attention_dropout": number(0.0, LARGEST_RATE),
+    "activation_dropout": number(0.0, LARGEST_RATE),
 }
 SPECIAL_IDS = ("pad_id", "start_id", "end_id", "unknown_id")
 
@@ -82,12 +101,10 @@ class TransformerConfig:
 
     def __post_init__(self, vocabulary_size):
         self._set_vocabulary(vocabulary_size)
-        for name in ("feed_forward_dim", "num_heads"):
-            if isinstance(getattr(self, name), list):
-                object.__setattr__(self, name, tuple(getattr(self, name)))
-        self._check_sizes()
-        self._check_choices()
-        self._check_rates()
+        check_fields(self, CHECKS)
+        self._check_heads()
+        self._check_tie()
+        self._check_activation()
         self._check_ids()
 
     def _set_vocabulary(self, vocabulary_size):
@@ -105,22 +122,7 @@ class TransformerConfig:
                 )
             object.__setattr__(self, name, vocabulary_size if given is None else given)
 
-    def _check_sizes(self):
-        for name in [
-            "source_vocabulary_size",
-            "target_vocabulary_size",
-            "model_dim",
-            "num_encoder_layers",
-            "num_decoder_layers",
-            "max_length",
-        ]:
-            self._check_positive(name, getattr(self, name))
-        for name in ("feed_forward_dim", "num_heads"):
-            value = getattr(self, name)
-            if isinstance(value, tuple) and len(value) != 2:
-                raise ValueError(f"`{name}` must be one number or a pair (encoder, decoder). Received: {name}={value}")
-            for part in value if isinstance(value, tuple) else (value,):
-                self._check_positive(name, part)
+    def _check_heads(self):
         for side, heads in {"encoder": self.encoder_num_heads, "decoder": self.decoder_num_heads}.items():
             if self.model_dim % heads:
                 raise ValueError(
@@ -128,20 +130,19 @@ class TransformerConfig:
                     f"Received: model_dim={self.model_dim}, num_heads={self.num_heads}"
                 )
 
-    def _check_positive(self, name, value):
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"`{name}` must be a positive integer. Received: {name}={value!r}")
-
-    def _check_choices(self):
-        for name, choices in CHOICES.items():
-            if getattr(self, name) not in choices:
-                listed = ", ".join(f'"{choice}"' for choice in choices)
-                raise ValueError(f"`{name}` must be one of {listed}. Received: {name}={getattr(self, name)!r}")
+    def _check_tie(self):
         if self.tie == "all" and self.source_vocabulary_size != self.target_vocabulary_size:
             raise ValueError(
                 'With `tie="all"` source and target share one vocabulary, so both sizes must be equal. Make them equal, or use '
                 f'`tie="decoder"`. Received: source_vocabulary_size={self.source_vocabulary_size}, '
                 f"target_vocabulary_size={self.target_vocabulary_size}"
+            )
+
+    def _check_activation(self):
+        if not isinstance(self.activation, str):
+            raise ValueError(
+                "`activation` must be a name, so that the config can be saved; register a function of your own with "
+                f"`keras.saving.register_keras_serializable` and pass its registered name. Received: {self.activation!r}"
             )
         try:
             keras.activations.get(self.activation)
@@ -150,28 +151,10 @@ class TransformerConfig:
                 f'`activation` must be the name of a Keras activation, such as "relu" or "gelu". '
                 f"Received: activation={self.activation!r}"
             ) from error
-        if not isinstance(self.activation, str):
-            raise ValueError(
-                "`activation` must be a name, so that the config can be saved; register a function of your own with "
-                f"`keras.saving.register_keras_serializable` and pass its registered name. Received: {self.activation!r}"
-            )
-
-    def _check_rates(self):
-        for name in ("dropout", "attention_dropout", "activation_dropout"):
-            rate = getattr(self, name)
-            if not isinstance(rate, numbers.Real) or not 0 <= rate < 1:
-                raise ValueError(f"`{name}` must be at least 0 and below 1. Received: {name}={rate!r}")
-        if not self.layer_norm_epsilon > 0:
-            raise ValueError(f"`layer_norm_epsilon` must be above 0. Received: layer_norm_epsilon={self.layer_norm_epsilon}")
 
     def _check_ids(self):
         smallest = min(self.source_vocabulary_size, self.target_vocabulary_size)
-        for name in SPECIAL_IDS:
-            if not 0 <= getattr(self, name) < smallest:
-                raise ValueError(
-                    f"`{name}` must be an id of both vocabularies, from 0 to {smallest - 1}. "
-                    f"Received: {name}={getattr(self, name)}"
-                )
+        check_fields(self, dict.fromkeys(SPECIAL_IDS, whole(0, smallest - 1, "an id of both vocabularies,")))
         if self.end_id in (self.pad_id, self.start_id):
             raise ValueError(
                 "`end_id` must differ from `pad_id` and `start_id`, or no sentence could end. "
@@ -213,6 +196,8 @@ class TransformerConfig:
     @classmethod
     def from_dict(cls, fields: dict) -> "TransformerConfig":
         """Makes a config from a dictionary; an unknown name is an error that suggests the nearest right one."""
+        if not isinstance(fields, dict):
+            raise ValueError(f"The fields of a TransformerConfig must be a dictionary. Received: {fields!r:.200}")
         known = [field.name for field in dataclasses.fields(cls)] + ["vocabulary_size"]
         for name in fields:
             if name not in known:

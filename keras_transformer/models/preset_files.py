@@ -6,6 +6,7 @@ from pathlib import Path
 
 import keras
 
+from keras_transformer.json_files import read_json
 from keras_transformer.models.presets import PRESETS
 
 CONFIG_FILE = "config.json"
@@ -61,10 +62,7 @@ def read_preset_config(directory: str | os.PathLike) -> dict:
             f"A preset is one of {names}, or a directory that `save_to_preset` wrote. Received: {str(directory)!r}, where "
             f"there is no file {CONFIG_FILE}"
         )
-    try:
-        return json.loads(path.read_text(encoding="utf8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is not valid JSON ({error}). Was it cut off while it was copied?") from error
+    return read_json(path)
 
 
 def load_preset_weights(directory: str | os.PathLike, model: keras.Model):

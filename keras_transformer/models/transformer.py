@@ -206,7 +206,12 @@ class Transformer(keras.Model):
         if str(preset) in PRESETS:
             return cls(TransformerConfig.from_dict({**PRESETS[str(preset)], **overrides}), **arguments)
         saved = read_preset_config(preset)
-        arguments = arguments_from_config({name: value for name, value in saved.items() if name not in arguments}) | arguments
+        given = {name: value for name, value in saved.items() if name not in arguments}
+        try:
+            arguments = arguments_from_config(given) | arguments
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            reason = error if isinstance(error, ValueError) else repr(error)
+            raise ValueError(f"The config.json in {preset} does not describe a model that can be made: {reason}") from error
         model = cls(**{**arguments, "config": arguments["config"].replace(**overrides)})
         load_preset_weights(preset, model)
         return model

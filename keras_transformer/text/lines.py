@@ -1,14 +1,24 @@
 """Lines of text from files or iterables."""
 
+import codecs
 import gzip
 import os
 import random
+import shlex
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
 from keras_transformer.text.strings import clean_text
+
+START = 4096  # Number of bytes at the beginning of a file that tell its encoding.
+MARKS = {  # (The first two begin with the last two.)
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
 
 Lines = str | os.PathLike | Iterable[str | os.PathLike]
 
@@ -63,10 +73,52 @@ def read_lines(path: str | os.PathLike) -> Iterator[str]:
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rb") as file:
         try:
+            check_encoding(file.peek(START)[:START], path)
             for number, line in enumerate(file, start=1):
                 yield decode_line(line, path, number)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise ValueError(f"{path} is not a whole gzip file ({error}). Was it cut off while it was copied?") from error
+
+
+def check_encoding(start: bytes, path: Path):
+    """Raises a `ValueError` if the first bytes of a file are text in UTF-16 or UTF-32."""
+    encoding = wide_encoding(start)
+    if encoding is not None:
+        raise ValueError(f"{path} is in {encoding}, not in UTF-8. Convert it first: {conversion(path, encoding)}")
+
+
+def wide_encoding(start: bytes) -> str | None:
+    """Returns the encoding that text begins in, by the name that `iconv` has for it, if it is UTF-16 or UTF-32."""
+    for mark, encoding in MARKS.items():
+        if start.startswith(mark):
+            return encoding
+    num_nuls = start.count(0)
+    if not num_nuls or (4 * num_nuls < len(start) and is_utf8(start)):
+        return None
+    # Without a mark, line feeds tell: nearly all of them have NULs beside them, on the right side.
+    texts = {name: start.decode(name, "replace") for name in ("UTF-32LE", "UTF-32BE", "UTF-16LE", "UTF-16BE")}
+    counts = {name: (text.count("\n"), sum(0 < ord(letter) < 256 for letter in text)) for name, text in texts.items()}
+    name = max(counts, key=counts.get)
+    num_feeds, num_letters = counts[name]
+    is_it = 4 * num_feeds > start.count(b"\n") or 4 * num_nuls >= len(start)
+    return name if is_it and num_letters else None
+
+
+def is_utf8(start: bytes) -> bool:
+    """Tells whether bytes are the beginning of text in UTF-8."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(start)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def conversion(path: Path, encoding: str) -> str:
+    """Returns the command that writes a file in UTF-8 beside one in another encoding."""
+    old, new = shlex.quote(str(path)), shlex.quote(str(path.with_name(f"utf8.{path.name}")))
+    if path.suffix == ".gz":
+        return f"gzip -dc {old} | iconv -f {encoding} -t UTF-8 | gzip > {new}"
+    return f"iconv -f {encoding} -t UTF-8 {old} > {new}"
 
 
 def decode_line(line: bytes, path: Path, number: int) -> str:
@@ -75,8 +127,8 @@ def decode_line(line: bytes, path: Path, number: int) -> str:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{path}, line {number}: not valid UTF-8 ({error.reason}, byte {error.start} of the line). Convert the file "
-            f"first, for example: iconv -f ISO-8859-1 -t UTF-8 {path.name}"
+            f"{path}, line {number}: not valid UTF-8 ({error.reason}, byte {error.start} of the line). Convert the file to "
+            f"UTF-8 first. If it is in ISO-8859-1: {conversion(path, 'ISO-8859-1')}"
         ) from error
     return bare_line(text, number)
 

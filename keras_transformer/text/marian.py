@@ -13,6 +13,7 @@ from itertools import chain
 import numpy as np
 import sentencepiece
 
+from keras_transformer.json_files import parse_json
 from keras_transformer.text.files import read_bytes, write_bytes
 from keras_transformer.text.marian_tokens import LANGUAGE_CODE, check_names, numbered, tidied
 from keras_transformer.text.piece_model import SPACE_MARK, byte_value, parse_model
@@ -109,7 +110,7 @@ class MarianTokenizer:
         """Makes a tokenizer of what `serialized` returned."""
         try:
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                model, settings = archive.read(MODEL_FILE), json.loads(archive.read(VOCABULARY_FILE))
+                model, settings = archive.read(MODEL_FILE), parse_json(archive.read(VOCABULARY_FILE), VOCABULARY_FILE)
             return cls(model, settings.pop("tokens"), **settings)
         except (zipfile.BadZipFile, KeyError, NotImplementedError, EOFError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"{origin}: not a whole file of `MarianTokenizer.save` ({error})") from error

@@ -33,6 +33,23 @@ def clean_texts(texts: Iterable[str | bytes]) -> list[str]:
     return [clean_text(text) for text in texts]
 
 
+def as_texts(texts: str | bytes | Iterable[str | bytes], name: str) -> list[str | bytes]:
+    """Returns one text, or several, as a list.
+
+    Args:
+        texts: A text, or an iterable of them.
+        name: What a user calls it, for the error message.
+    """
+    if is_single(texts):
+        return [texts]
+    try:
+        several = iter(texts)
+    except TypeError as error:
+        kind = type(texts).__name__
+        raise TypeError(f"`{name}` must be a text, or a list of them. Received: {texts!r:.80} of type {kind}") from error
+    return list(several)
+
+
 def is_single(text) -> bool:
     """Tells one text from several."""
     return isinstance(text, str | bytes)

@@ -65,6 +65,8 @@ def test_a_damaged_store_is_made_again(files, tokenizer, builds, tmp_path, name,
         path.write_bytes(content[:-1] if damage == "cut" else content)
     if (name, damage) == ("index.json", "changed"):
         path.write_text(json.dumps({"version": 99}))
+    if (name, damage) == ("index.json", "cut"):
+        path.write_text("[" * 100_000)
     with pytest.warns(UserWarning, match="damaged and is made again"):
         batches = list(parallel_dataset(*files, tokenizer).batches(0))
     assert len(builds) == 2

@@ -221,23 +221,6 @@ def test_greedy_takes_the_best_token_each_time():
         assert_same(hypotheses_of(search(inputs_of(source_ids, 9)), 0), expected)
 
 
-def test_options_that_cannot_be_meant():
-    for changes, message in [
-        ({"beam_size": 0}, "`beam_size` must be a positive integer"),
-        ({"num_hypotheses": 5}, "a search cannot return more than it keeps"),
-        ({"penalty": "none"}, "`penalty` must be one of"),
-        ({"stopping": "never"}, "`stopping` must be one of"),
-        ({"min_length": 5, "max_length": 4}, "`min_length` must be at most 4"),
-        ({"banned_ids": [5, -1]}, "`banned_ids` must not be negative"),
-        ({"top_k": 3}, "`top_k` needs `temperature`"),
-        ({"temperature": 0.0}, "`temperature` must be positive"),
-        ({"temperature": 1.0, "top_p": 1.5}, "`top_p` must be above 0 and at most 1"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            SearchOptions(**changes)
-    assert hash(SearchOptions(banned_ids=[5])) == hash(SearchOptions(banned_ids=(5,)))
-
-
 # Sampling.
 
 

@@ -1,8 +1,10 @@
+import dataclasses
 import json
 
 import pytest
 
-from keras_transformer import TransformerConfig
+from keras_transformer import Transformer, TransformerConfig
+from tests.decoding.test_options import ANYTHING
 
 
 def test_defaults_are_the_papers_base_model():
@@ -71,6 +73,59 @@ def test_impossible_combinations_say_what_to_change(fields, message):
     with pytest.raises(ValueError) as error:
         TransformerConfig(**fields)
     assert message in str(error.value)
+
+
+def test_every_field_with_every_kind_of_value():
+    """Each is refused by name, or becomes a plain value that can be stored."""
+    for name in [field.name for field in dataclasses.fields(TransformerConfig)]:
+        for value in ANYTHING:
+            try:
+                config = TransformerConfig(**{"vocabulary_size": 100, "model_dim": 6, "num_heads": 2, name: value})
+            except ValueError as error:
+                assert name in str(error) and "Received: " in str(error), error
+                continue
+            assert config in {config}
+            assert TransformerConfig.from_dict(json.loads(json.dumps(config.to_dict(), allow_nan=False))) == config
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"layer_norm_epsilon": float("nan")}, "`layer_norm_epsilon` must be a number from 1e-30 to 1.0"),
+        ({"dropout": float("nan")}, "`dropout` must be a number from 0.0 to 0.999"),
+        ({"use_bias": "no"}, "`use_bias` must be True or False. Received: use_bias='no'"),
+        ({"model_dim": 10**12}, "`model_dim` must be an integer from 1 to 2147483647"),
+        ({"num_encoder_layers": 10**9}, "`num_encoder_layers` must be an integer from 1 to 1000"),
+        ({"num_heads": [8, 2.5]}, "`num_heads[1]` must be an integer from 1 to"),
+        ({"end_id": 2.5}, "`end_id` must be an id of both vocabularies, from 0 to 99. Received: end_id=2.5"),
+        ({"pad_id": True}, "`pad_id` must be an id of both vocabularies, from 0 to 99. Received: pad_id=True"),
+        ({"activation": None}, "`activation` must be a name"),
+    ],
+)
+def test_values_of_another_kind(fields, message):
+    with pytest.raises(ValueError) as error:
+        TransformerConfig(vocabulary_size=100, **fields)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{}", "does not describe a model that can be made: KeyError('config')"),
+        ("[]", "must hold an object of JSON"),
+        ('{"config": 5}', "must be a dictionary. Received: 5"),
+        ('{"config": {"vocabulary_size": NaN}}', "is not JSON (NaN is not a finite number)"),
+        ('{"config": ' + "[" * 100_000, "is not JSON (maximum recursion depth exceeded"),
+        ('{"config": {"vocabulary_size": 9, "model_dim": "8"}}', "`model_dim` must be an integer from 1 to"),
+        ('{"config": {"vocabulary_size": 9}, "encoder_block": 5}', "a block class that is not registered here"),
+        ('{"config": {"vocabulary_size": 9}, "encoder_block": []}', "does not describe a model that can be made: TypeError"),
+    ],
+)
+def test_a_config_file_that_describes_no_model(tmp_path, content, message):
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(ValueError) as error:
+        Transformer.from_preset(tmp_path)
+    assert "config.json" in str(error.value) and str(tmp_path) in str(error.value) and message in str(error.value)
 
 
 def test_an_unknown_field_suggests_the_nearest():

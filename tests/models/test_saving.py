@@ -118,7 +118,7 @@ def test_bad_presets_say_what_is_wrong(tmp_path):
     with pytest.raises(ValueError, match=r"model\.weights\.h5 is missing"):
         kt.Transformer.from_preset(tmp_path / "model")
     (tmp_path / "model" / "config.json").write_text("{")
-    with pytest.raises(ValueError, match="not valid JSON"):
+    with pytest.raises(ValueError, match=r"config\.json is not JSON"):
         kt.Transformer.from_preset(tmp_path / "model")
 
 

@@ -4,12 +4,14 @@ import json
 import pickle
 import random
 import sys
+import zipfile
 
 import numpy as np
 import pytest
 
 from keras_transformer.serving.graph_checks import known_operations
 from keras_transformer.text import MarianTokenizer, Tokenizer, TokenizerPair, load_tokenizer
+from keras_transformer.text.marian import MODEL_FILE, VOCABULARY_FILE
 from keras_transformer.text.marian_graph import BLANK, StringTable
 from keras_transformer.text.strings import clean_text
 from tests.bridges.marian_checkpoints import CODES, END, PAD, UNKNOWN, piece_model, vocabulary, write_vocabularies
@@ -203,6 +205,11 @@ def test_files(tokenizer, tmp_path):
         load_tokenizer(tmp_path / "cut.model")
     with pytest.raises(ValueError, match=r"not a whole file of `MarianTokenizer.save`"):
         MarianTokenizer.load(tmp_path / "pair.model")
+    with zipfile.ZipFile(tmp_path / "deep.model", "w") as archive:
+        archive.writestr(MODEL_FILE, piece_model("source"))
+        archive.writestr(VOCABULARY_FILE, "[" * 100_000)
+    with pytest.raises(ValueError, match=r"deep.model: not a whole file .*maximum recursion depth"):
+        load_tokenizer(tmp_path / "deep.model")
 
 
 def test_what_is_no_vocabulary():

@@ -68,6 +68,9 @@ def test_files_of_others(tmp_path):
     np.savez(tmp_path / "other.npz", cross=np.zeros(3))
     with pytest.raises(ValueError, match=r"other.npz is not a whole record of attention"):
         Attention.load(tmp_path / "other.npz")
+    np.savez(tmp_path / "deep.npz", header=np.frombuffer(b"[" * 100_000, "uint8"))
+    with pytest.raises(ValueError, match=r"deep.npz is not a whole record of attention.*maximum recursion depth"):
+        Attention.load(tmp_path / "deep.npz")
     np.savez(tmp_path / "pickle.npz", header=np.array([{}], dtype=object))
     with pytest.raises(ValueError, match=r"pickle.npz is not a whole record"):
         Attention.load(tmp_path / "pickle.npz")

@@ -1,8 +1,9 @@
 """The files of a checkpoint, which must lie inside its folder."""
 
-import json
 import os
 from pathlib import Path
+
+from keras_transformer.json_files import parse_json
 
 
 class CheckpointFolder:
@@ -49,10 +50,4 @@ class CheckpointFolder:
         """Reads a file that holds an object of JSON; an empty one, if the file is not needed and not there."""
         if not is_needed and self.find(name) is None:
             return {}
-        try:
-            content = json.loads(self.read_bytes(name))
-        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-            raise ValueError(f"{self.origin(name)} is not JSON ({error}). Was it cut off while it was copied?") from error
-        if not isinstance(content, dict):
-            raise ValueError(f"{self.origin(name)} must hold an object of JSON. Received: {type(content).__name__}")
-        return content
+        return parse_json(self.read_bytes(name), self.origin(name))
