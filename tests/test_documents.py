@@ -27,6 +27,5 @@ def test_what_a_page_says_wrongly_is_found(code, output):
 
 
 def test_what_a_page_says_rightly_passes():
-    check_block(
-        "a = 3\nprint(a)  # a comment\na + 1  # 4\n'x'  # 'x'\nimport numpy\nb = numpy.ones((2, 3))  # (2, 3)\n", "3\n", {}, ""
-    )
+    code = "a = 3\nprint(a)  # a comment\na + 1  # 4\n'x'  # 'x'\nimport numpy\nb = numpy.ones((2, 3))  # (2, 3)\n"
+    check_block(code, "3\n", {}, "a page")
