@@ -39,6 +39,7 @@ SAME_ON_EVERY_BACKEND = (
     "tests/data/test_store.py",
     "tests/serving/test_client.py",
     "tests/serving/test_grpc_client.py",
+    "tests/serving/test_hostile_server.py",
     "tests/serving/test_playground.py",
     "tests/serving/test_runtime.py",
     "tests/serving/test_stand_in.py",

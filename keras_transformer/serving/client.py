@@ -8,32 +8,35 @@ and a tab.
 import random
 import sys
 import time
+import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 
 from keras_transformer.serving.answers import (
     Alignment,
-    Hypothesis,
     ModelVersion,
     ServedTranslation,
     TargetScore,
+    alignments,
     described,
-    model_versions,
-    signature_of,
+    hypotheses,
+    served_translations,
+    target_scores,
     text_of,
-    unpadded,
 )
 from keras_transformer.serving.errors import NOT_FOUND, ServingError
 from keras_transformer.serving.rest_client import RestConnection
 from keras_transformer.text.strings import clean_texts, is_single
 
 FIRST_DELAY, LONGEST_DELAY = 0.2, 5.0  # Seconds before the first retry, doubled for each further one.
-POLL = 0.25  # Seconds between two looks at a model that is being loaded.
+LONGEST_TIMEOUT = 10**6  # Seconds. Sockets take no more than twice that.
+POLL, LOOK = 0.25, 1.0  # Seconds between two looks at a model that is being loaded, and those that even the last may take.
 AS_EXPORTED = {"beam_size": 0, "length_penalty": -1.0, "max_length": 0}  # What stands for the exported values in a request.
-NEVER = -1e6  # Scores below this are of hypotheses that were not found.
 
 
 class Client:
     """Translates with a model that TensorFlow Serving runs. May be used by several threads.
+
+    Whatever a server sends, a call returns an answer of the documented form or raises `ServingError`.
 
     Args:
         url: `"http://host:8501"` for the server's REST port, or `"grpc://host:8500"` for the other, which needs the package
@@ -41,9 +44,11 @@ class Client:
         model: The model's name on the server.
         version: Which version to ask. Defaults to the newest.
         label: Which version to ask, by its label, such as `"stable"`.
-        timeout: Seconds to wait for the answer to one request.
+        timeout: Most seconds for one request, from the connection to the last byte, its retries included. Only the lookup of
+            the server's name is not counted.
         retries: How often a request is sent again, after a growing pause, if the server can't be reached or is overloaded.
         batch_size: Most texts in a request.
+        max_answer_bytes: Most bytes of the answer to one request.
         headers: Sent with every REST request, for a proxy that asks for them.
 
     Example:
@@ -62,16 +67,22 @@ class Client:
         timeout: float = 30,
         retries: int = 3,
         batch_size: int = 32,
+        max_answer_bytes: int = 2**25,
         headers: Mapping[str, str] | None = None,
     ):
         if version is not None and label is not None:
             raise ValueError(f"Give a version or a label, not both. Received: version={version}, label={label!r}")
+        if not 0 < timeout <= LONGEST_TIMEOUT:
+            raise ValueError(f"`timeout` must be more than 0 s, and at most {LONGEST_TIMEOUT}. Received: timeout={timeout}")
+        if retries < 0:
+            raise ValueError(f"`retries` must not be negative. Received: retries={retries}")
         if batch_size < 1:
             raise ValueError(f"`batch_size` must be at least 1. Received: batch_size={batch_size}")
         self.model = model
+        self.timeout = timeout
         self.retries = retries
         self.batch_size = batch_size
-        self._connection = connect(url, model, version, label, timeout, headers)
+        self._connection = connect(url, model, version, label, max_answer_bytes, headers or {})
 
     def translate(
         self,
@@ -99,21 +110,14 @@ class Client:
 
         def ask(texts):
             rows = {name: [value] * len(texts) for name, value in options.items()}
-            found = self._predict(signature, {"text": texts, **rows})
-            return list(map(ServedTranslation, found["translation"], found["score"], found["truncated"]))
+            return self._predict(signature, {"text": texts, **rows}, served_translations)
 
         found = self._in_batches(ask, texts)
         return found if return_scores else text_of(found)
 
     def nbest(self, texts: str | Sequence[str]) -> list:
         """Returns the best `Hypothesis`es of each text, best first: as many as were exported, or as were found."""
-
-        def ask(texts):
-            found = self._predict("nbest", {"text": texts})
-            rows = [map(Hypothesis, *row) for row in zip(found["translations"], found["scores"], strict=True)]
-            return [[one for one in row if one.score > NEVER] for row in rows]
-
-        return self._in_batches(ask, texts)
+        return self._in_batches(lambda texts: self._predict("nbest", {"text": texts}, hypotheses), texts)
 
     def score(self, sources: str | Sequence[str], targets: str | Sequence[str]) -> TargetScore | list[TargetScore]:
         """Returns a `TargetScore` for each pair of a text and its translation."""
@@ -121,47 +125,41 @@ class Client:
             raise ValueError("`sources` and `targets` must be two texts, or two lists of the same length")
 
         def ask(sources, targets):
-            found = self._predict("score", {"source": sources, "target": targets})
-            return list(map(TargetScore, found["log_probability"], found["token_count"]))
+            return self._predict("score", {"source": sources, "target": targets}, target_scores)
 
         return self._in_batches(ask, sources, targets)
 
     def align(self, texts: str | Sequence[str]) -> Alignment | list[Alignment]:
         """Translates, and tells for each target token how much the model looked at each source token."""
-
-        def ask(texts):
-            found = self._predict("align", {"text": texts})
-            names = ("translation", "source_tokens", "target_tokens", "alignment")
-            return [unpadded(*row) for row in zip(*(found[name] for name in names), strict=True)]
-
-        return self._in_batches(ask, texts)
+        return self._in_batches(lambda texts: self._predict("align", {"text": texts}, alignments), texts)
 
     def status(self) -> list[ModelVersion]:
         """Returns the versions of the model that the server knows, or the chosen one."""
-        return model_versions(self._with_retries(self._connection.status))
+        return self._with_retries(self._connection.status)
 
     def metadata(self) -> dict[str, dict]:
         """Returns the signatures: for each, the dtype and shape of its inputs and outputs; -1 is a size that is free."""
-        answer = self._with_retries(self._connection.metadata)
-        signatures = answer["metadata"]["signature_def"]["signature_def"]
-        return {name: signature_of(found) for name, found in sorted(signatures.items()) if not name.startswith("__")}
+        return self._with_retries(self._connection.metadata)
 
     def wait_until_ready(self, timeout: float = 60) -> ModelVersion:
-        """Waits until a version of the model answers, and returns it. Raises `ServingError` if none does in time."""
-        deadline = time.monotonic() + timeout
+        """Waits until a version of the model answers, and returns it. Raises `ServingError` if none does in time.
+
+        The last look at the server may take a second more.
+        """
+        left, deadline = timeout, time.monotonic() + timeout
         while True:
-            late = time.monotonic() >= deadline
             try:
-                found = model_versions(self._connection.status())
+                found = self._connection.status(min(self.timeout, max(left, LOOK)))
                 ready = [version for version in found if version.state == "AVAILABLE"]
                 if ready:
                     return max(ready)
                 reason = ServingError(f"The model {self.model!r} is not ready: {described(found)}")
             except ServingError as error:
                 reason = error
-            if late:
+            left = deadline - time.monotonic()
+            if left <= 0:
                 raise ServingError(f"Not ready after {timeout:g} s. {reason}", reason.status) from reason
-            time.sleep(POLL)
+            time.sleep(min(POLL, left))
 
     def close(self):
         """Closes this thread's connection to the server."""
@@ -187,47 +185,75 @@ class Client:
                 answers[index] = answer
         return answers
 
-    def _predict(self, signature: str, inputs: Mapping[str, list]) -> dict[str, list]:
-        return self._with_retries(lambda: self._connection.predict(signature, inputs))
+    def _predict(self, signature: str, inputs: Mapping[str, list], read: Callable[[dict], list]) -> list:
+        count = len(next(iter(inputs.values())))
 
-    def _with_retries(self, ask: Callable[[], dict]) -> dict:
+        def read_all(answer):
+            found = read(answer)
+            if len(found) != count:
+                raise ValueError(f"{len(found)} rows for {count} texts")
+            return found
+
+        return self._with_retries(lambda seconds: self._connection.predict(signature, inputs, read_all, seconds))
+
+    def _with_retries(self, ask: Callable[[float], list | dict]) -> list | dict:
+        """Asks, with the seconds that are left, until there is an answer or no time for another pause."""
+        deadline = time.monotonic() + self.timeout
+        left = self.timeout
         for attempt in range(self.retries + 1):
+            pause = min(LONGEST_DELAY, FIRST_DELAY * 2**attempt) * random.uniform(0.5, 1)
             try:
-                return ask()
+                return ask(left)
             except ServingError as error:
-                if error.status == NOT_FOUND:
-                    raise self._explained(error) from error
-                if not error.can_retry or attempt == self.retries:
+                left = deadline - pause - time.monotonic()
+                if error.status == NOT_FOUND and left > 0:
+                    raise self._explained(error, left) from error
+                if not error.can_retry or attempt == self.retries or left <= 0:
                     raise
-            time.sleep(min(LONGEST_DELAY, FIRST_DELAY * 2**attempt) * random.uniform(0.5, 1))
+            time.sleep(pause)
 
-    def _explained(self, error: ServingError) -> ServingError:
+    def _explained(self, error: ServingError, seconds: float) -> ServingError:
         """Adds what the server does have."""
         try:
-            found = described(model_versions(self._connection.status(every_version=True)))
+            found = described(self._connection.status(seconds, every_version=True))
         except ServingError:
             found = "none. Is the name the one of --model_name, or of models.config?"
         return ServingError(f"{error}. Versions of {self.model!r} on the server: {found}", error.status)
 
 
-def connect(url: str, model: str, version: int | None, label: str | None, timeout: float, headers: Mapping | None):
-    """Chooses the protocol that a URL asks for."""
+def connect(url: str, model: str, version: int | None, label: str | None, max_answer_bytes: int, headers: Mapping):
+    """Chooses the protocol that a URL asks for, and keeps secrets out of URLs, which messages show."""
+    shown = url.rpartition("@")[2].partition("?")[0]  # (The rest may be secret.)
     scheme = url.partition("://")[0]
-    if scheme in ("http", "https"):
-        return RestConnection(url, model, version, label, timeout, headers)
+    if scheme not in ("http", "https", "grpc"):
+        raise ValueError(f"The URL must begin with http://, https:// or grpc://. Received: url={shown!r}")
+    try:
+        parts = urllib.parse.urlsplit(url)
+        valid = parts.hostname and parts.port != 0 and not (parts.query or parts.fragment or "@" in url)
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ValueError(
+            "The URL must have the form http://host:port/path. A user, a password or a token goes into `headers`: "
+            f"{{'Authorization': 'Bearer ...'}}. Received (without what may be secret): url={shown!r}"
+        )
     if scheme == "grpc":
         from keras_transformer.serving.grpc_client import GrpcConnection
 
-        return GrpcConnection(url, model, version, label, timeout)
-    raise ValueError(f"The URL must begin with http://, https:// or grpc://. Received: url={url!r}")
+        return GrpcConnection(url, model, version, label, max_answer_bytes)
+    return RestConnection(url, model, version, label, max_answer_bytes, headers)
 
 
 def with_exported(options: Mapping[str, float | None]) -> dict[str, float]:
     """Checks options, and fills in what stands for the exported ones."""
-    for name, least in (("beam_size", 1), ("length_penalty", 0), ("max_length", 1)):
-        if options[name] is not None and not options[name] >= least:
-            raise ValueError(f"`{name}` must be at least {least}, or `None`. Received: {name}={options[name]}")
-    return {name: AS_EXPORTED[name] if value is None else value for name, value in options.items()}
+    found = {}
+    for name, least, kind in (("beam_size", 1, int), ("length_penalty", 0, float), ("max_length", 1, int)):
+        value = AS_EXPORTED[name] if options[name] is None else options[name]
+        if options[name] is not None and not (least <= value < 2**31 and kind(value) == value):
+            whole = "whole, " if kind is int else ""
+            raise ValueError(f"`{name}` must be at least {least}, {whole}and below 2**31, or `None`. Received: {name}={value}")
+        found[name] = kind(value)
+    return found
 
 
 if __name__ == "__main__":

@@ -1,21 +1,23 @@
 """The command line of the client; see `keras_transformer.serving.client`."""
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from keras_transformer.serving import client as module
 from keras_transformer.serving.client import Client
-from keras_transformer.serving.errors import ServingError
+from keras_transformer.serving.errors import ServingError, printable
 from keras_transformer.text.lines import one_line, stream_lines
 
 CHUNK = 256  # Lines that are sent before the first answer is written, unless somebody is typing them.
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit code: 0, 1 if the server fails, 2 if the input is wrong."""
+    """Runs the command and returns its exit code: 0, 1 if the server fails or nobody reads on, 2 if the input is wrong."""
     options = parse_arguments(argv)
+    shown = on_a_terminal if sys.stdout.isatty() else str
     try:
         with Client(
             options.url,
@@ -27,7 +29,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             batch_size=options.batch_size,
         ) as client:
             for line in answers(client, options):
-                print(line, flush=True)
+                print(shown(line), flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Or Python complains when it ends.
+        return 1
     except ServingError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -75,6 +80,11 @@ def answers(client: Client, options: argparse.Namespace) -> Iterator[str]:
             yield from described_tensors("->", sides["outputs"])
     else:
         yield from in_chunks(client, *input_lines(options.texts), options)
+
+
+def on_a_terminal(line: str) -> str:
+    """Escapes what would steer a terminal, but for the tabs between columns."""
+    return "\t".join(map(printable, line.split("\t")))
 
 
 def described_tensors(arrow: str, tensors: dict[str, dict]) -> Iterator[str]:

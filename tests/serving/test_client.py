@@ -97,7 +97,16 @@ def test_options_left_out_are_those_of_the_export(client):
 
 
 @pytest.mark.parametrize(
-    "options", [{"beam_size": 0}, {"length_penalty": -0.5}, {"length_penalty": float("nan")}, {"max_length": 0}]
+    "options",
+    [
+        {"beam_size": 0},
+        {"beam_size": 2.5},
+        {"beam_size": 2**31},
+        {"length_penalty": -0.5},
+        {"length_penalty": float("nan")},
+        {"length_penalty": float("inf")},
+        {"max_length": 0},
+    ],
 )
 def test_options_out_of_range_are_refused(client, options):
     with pytest.raises(ValueError, match="must be at least"):

@@ -1,4 +1,7 @@
 import importlib.util
+import random
+import threading
+from collections import Counter
 from concurrent import futures
 
 import pytest
@@ -7,6 +10,8 @@ import keras_transformer.serving.client as module
 from keras_transformer.serving import Client, ServingError
 from keras_transformer.serving.answers import Hypothesis, ModelVersion, ServedTranslation, TargetScore
 from keras_transformer.serving.runtime import SavedModelSession
+from tests.serving.hostile import mutated_bytes
+from tests.serving.hostile_calls import CALLS, HUNG, LIMIT, TIMEOUT, check_message, fits, outcome
 
 HAS_API = importlib.util.find_spec("tensorflow_serving") is not None
 needs_api = pytest.mark.skipif(not HAS_API, reason="needs the package tensorflow-serving-api")
@@ -108,3 +113,94 @@ def test_errors(address, monkeypatch):
     with pytest.raises(ServingError, match="Is the server running"):
         Client("grpc://127.0.0.1:1", model="toy", retries=1, timeout=10).translate("a")
     assert len(pauses) == 3
+
+
+def mutated_response(chance, data):
+    """Changes an output of a signature: its type, its shape, its values or its name."""
+    from tensorflow_serving.apis import predict_pb2
+
+    response = predict_pb2.PredictResponse.FromString(data)
+    name = chance.choice(sorted(response.outputs))
+    tensor = response.outputs[name]
+    kind = chance.randrange(6)
+    if kind == 0:
+        tensor.dtype = chance.choice((0, 1, 2, 3, 7, 9, 10, 19, 99, -1))
+    elif kind == 1:
+        sizes = (
+            (),
+            (-1,),
+            (10**9,),
+            (2**62, 2**62),
+            (1,) * 99,
+            (2, -1),
+            (0,),
+            (3,),
+            (2, 2**40),
+            (2**40, 0),
+            (0, 2**40),
+            (-1, -1),
+        )
+        del tensor.tensor_shape.dim[:]
+        for size in chance.choice(sizes):
+            tensor.tensor_shape.dim.add(size=size)
+    elif kind == 2:
+        tensor.ClearField("tensor_content")
+        tensor.ClearField("string_val")
+    elif kind == 3:
+        tensor.tensor_content = chance.choice((b"", b"123", b"\xff" * 8, b"\0\0\x80\x7f" * 2, b"x" * 10**5))
+    elif kind == 4:
+        response.outputs["x"].CopyFrom(tensor)
+        del response.outputs[name]
+    else:
+        tensor.string_val.append(b"\xff\x1b[31m")
+    return response.SerializeToString()
+
+
+@needs_api
+@pytest.mark.proof("Whatever a server sends over gRPC, a call of the client gives a right answer or a `ServingError`")
+def test_hostile_answers(address, size, seen):
+    import grpc
+
+    real, ending, turn = grpc.insecure_channel(address.partition("://")[2]), threading.Event(), {}
+
+    def answer(method, request, context):
+        data = real.unary_unary(method)(request)
+        if turn["number"] is None:
+            return data
+        chance = random.Random(turn["number"])
+        kind = chance.randrange(10)
+        if kind == 0:
+            context.abort(chance.choice([code for code in grpc.StatusCode if code.name != "OK"]), "\x1b[2J\u202e" * 500)
+        if kind == 1:
+            ending.wait(HUNG)
+        if kind == 2:
+            return b"\x0a\xff\xff\xff\x7f" + b"x" * 2 * LIMIT
+        return mutated_response(chance, data) if kind > 5 and method.endswith("/Predict") else mutated_bytes(chance, data)
+
+    class Handler(grpc.GenericRpcHandler):
+        def service(self, details):
+            return grpc.unary_unary_rpc_method_handler(lambda request, context: answer(details.method, request, context))
+
+    server = grpc.server(futures.ThreadPoolExecutor(16))
+    server.add_generic_rpc_handlers([Handler()])
+    url = f"grpc://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    server.start()
+    outcomes, slowest, count = Counter(), 0, size(40, full=1000)
+    with Client(url, model="toy", retries=0, max_answer_bytes=LIMIT) as client:
+        for number in range(count):
+            turn["number"], client.timeout = number, TIMEOUT
+            name, (call, kind) = list(CALLS.items())[number % len(CALLS)]
+            result, seconds = outcome(call, client)
+            if isinstance(result, ServingError):
+                check_message(result)
+            else:
+                assert fits(result, kind), f"number {number}, {name}: {result!r:.300}"
+            outcomes[type(result).__name__ if isinstance(result, Exception) else "right answers"] += 1
+            slowest = max(slowest, seconds)
+            turn["number"], client.timeout = None, HUNG
+            assert fits(outcome(call, client)[0], kind), f"number {number}, {name}"
+            ending.set()
+            ending.clear()
+    server.stop(None)
+    assert set(outcomes) == {"ServingError", "right answers"}
+    seen(f"{count:,} answers: {dict(outcomes)}; the slowest call took {slowest:.2f} s of a timeout of {TIMEOUT} s")
