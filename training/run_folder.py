@@ -4,6 +4,7 @@ import contextlib
 import errno
 import json
 import os
+import shutil
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -52,23 +53,45 @@ class RunFolder:
         """Whether there is nothing in the folder, but perhaps what a process that was killed has left."""
         return not self.directory.exists() or all(path.name.startswith(".") for path in self.directory.iterdir())
 
-    def begin(self, recipe: Recipe, resume: bool):
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is anything to go on from: a checkpoint, or a finished run."""
+        return self.is_finished or (self.checkpoints.is_dir() and any(self.checkpoints.iterdir()))
+
+    def begin(self, recipe: Recipe, resume: bool) -> contextlib.AbstractContextManager:
         """Makes the folder of a new run, or sees to it that a run goes on with the recipe it began with.
+
+        A run that ended before its first checkpoint, over its input for example, begins anew.
 
         Args:
             recipe: The recipe.
             resume: Whether a run that is there already is to go on.
+
+        Returns:
+            What `held` returned: do the training in it.
         """
-        if self.is_empty:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            with self.held():
-                if self.is_empty:  # Still: of two processes that begin at the same time, one is first.
-                    head = f"# The recipe {recipe.name!r} as it was run, defaults included.\n\n"
-                    write_bytes(self.recipe, (head + recipe.to_toml()).encode())
-                    return
-        if not (self.recipe.is_file() and resume):
+        if not (self.is_empty or self.recipe.is_file()):
             raise ValueError(self.in_the_way(resume))
-        self.check_unchanged(recipe)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with contextlib.ExitStack() as stack:
+            if not self.is_finished:  # Then it is only read.
+                stack.enter_context(self.held())
+            if not self.has_begun:
+                self.clear()
+                head = f"# The recipe {recipe.name!r} as it was run, defaults included.\n\n"
+                write_bytes(self.recipe, (head + recipe.to_toml()).encode())
+            elif not resume:
+                raise ValueError(self.in_the_way(resume))
+            else:
+                self.check_unchanged(recipe)
+            return stack.pop_all()
+
+    def clear(self):
+        """Removes what a run writes before its first checkpoint."""
+        for file in (self.tokenizer, self.history, self.steps):
+            file.unlink(missing_ok=True)
+        for folder in (self.checkpoints, self.averages, self.tensorboard):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def held(self) -> contextlib.AbstractContextManager:
         """Keeps other processes from training in the folder, until this is left or the process ends, however it ends.

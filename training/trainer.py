@@ -63,10 +63,9 @@ def train(
     devices = devices or Devices()
     for text in (str(run), command):  # Else it would be known when the report is written.
         check_unicode(text)
-    begin(recipe, run, resume, devices)
-    if run.is_finished:
-        return json.loads(run.results.read_text(encoding="utf8"))
-    with run.held() if is_writer() else contextlib.nullcontext():
+    with begin(recipe, run, resume, devices):
+        if run.is_finished:
+            return json.loads(run.results.read_text(encoding="utf8"))
         return carry_out(recipe, run, command, extra_callbacks, verbose and is_writer(), devices)
 
 
@@ -105,14 +104,18 @@ def carry_out(
     return finish(run, recipe, translator, splits, log, dataset, command)
 
 
-def begin(recipe: Recipe, run: RunFolder, resume: bool, devices: Devices):
-    """Sees to it that a recipe can be trained on the devices, and makes the folder of its run, or goes on in it."""
+def begin(recipe: Recipe, run: RunFolder, resume: bool, devices: Devices) -> contextlib.AbstractContextManager:
+    """Sees to it that a recipe can be trained on the devices, and makes the folder of its run, or goes on in it.
+
+    Returns:
+        What to do the training in: in the first process, what keeps others from training in the folder.
+    """
     check_recipe(recipe)
     devices.check_recipe(recipe)
     devices.check_config(make_config(recipe, recipe.tokenizer.vocabulary_size, recipe.tokenizer.vocabulary_size))
-    if is_writer():
-        run.begin(recipe, resume)
+    held = run.begin(recipe, resume) if is_writer() else contextlib.nullcontext()
     wait_for_each_other("the run has begun")
+    return held
 
 
 def own_tokenizer(run: RunFolder, recipe: Recipe, splits: Splits):

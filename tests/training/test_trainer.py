@@ -35,7 +35,8 @@ def test_of_several_processes_the_one_that_writes_holds_the_folder(recipe, run, 
 
 
 def test_a_finished_run_is_only_read(recipe, run):
-    run.begin(read_recipe(recipe), resume=False)
+    with run.begin(read_recipe(recipe), resume=False):
+        pass
     run.results.write_text(json.dumps({"recipe": "digits"}))
     run.report.touch()
     with run.held():  # Nobody else needs to hold it.
