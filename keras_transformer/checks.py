@@ -29,13 +29,13 @@ def whole(least: int, most: int, what: str = "an integer") -> Check:
     return check
 
 
-def number(least: float, most: float) -> Check:
-    """Returns a check for numbers, numpy's too, from `least` to `most`."""
+def number(least: float, most: float, what: str = "a number") -> Check:
+    """Returns a check for numbers, numpy's too, from `least` to `most`; `what` they are is for the error message."""
 
     def check(name: str, value: object) -> float:
         is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
         if not is_number or not least <= value <= most:
-            raise refusal(name, value, f"a number from {least} to {most}")
+            raise refusal(name, value, f"{what} from {least} to {most}")
         return float(value)
 
     return check

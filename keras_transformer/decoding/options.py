@@ -14,16 +14,16 @@ CHECKS = {
     "length_penalty": number(-1.0, 5.0),
     "penalty": choice("google", "power"),
     "min_length": whole(0, MOST_TOKENS),
-    "max_length": optional(whole(0, MOST_TOKENS)),
+    "max_length": optional(whole(0, MOST_TOKENS, "`None`, or an integer")),
     "extra_length": whole(0, MOST_TOKENS),
     "stopping": choice("bound", "heuristic", "first"),
     "banned_ids": several(whole(0, 2**31 - 1)),
     "rescale": flag,
     "ends_within_beam": flag,
     "free_last_end": flag,
-    "temperature": optional(number(1e-6, 1e6)),
-    "top_k": optional(whole(1, 2**31 - 1)),
-    "top_p": optional(number(1e-6, 1.0)),
+    "temperature": optional(number(1e-6, 1e6, "`None` to search, or a number")),
+    "top_k": optional(whole(1, 2**31 - 1, "`None`, or an integer")),
+    "top_p": optional(number(1e-6, 1.0, "`None`, or a number")),
 }
 
 

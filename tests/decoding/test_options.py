@@ -33,14 +33,17 @@ ANYTHING = [
         ({"penalty": "none"}, '`penalty` must be one of "google", "power". Received: penalty=\'none\''),
         ({"stopping": "never"}, '`stopping` must be one of "bound", "heuristic", "first"'),
         ({"min_length": 5, "max_length": 4}, "`min_length` must be at most `max_length` = 4. Received: min_length=5"),
-        ({"max_length": 10**12}, "`max_length` must be an integer from 0 to 100000. Received: max_length=1000000000000"),
+        (
+            {"max_length": 10**12},
+            "`max_length` must be `None`, or an integer from 0 to 100000. Received: max_length=1000000000000",
+        ),
         ({"banned_ids": [5, -1]}, "`banned_ids[1]` must be an integer from 0 to"),
         ({"banned_ids": 5}, "`banned_ids` must be a list or a tuple. Received: banned_ids=5"),
         ({"rescale": 1}, "`rescale` must be True or False. Received: rescale=1"),
         ({"top_k": 3}, "`top_k` must be `None` without a `temperature`"),
-        ({"temperature": 0.0}, "`temperature` must be a number from 1e-06 to 1000000.0. Received: temperature=0.0"),
-        ({"temperature": 1e-45}, "`temperature` must be a number from 1e-06"),
-        ({"temperature": 1.0, "top_p": 1.5}, "`top_p` must be a number from 1e-06 to 1.0. Received: top_p=1.5"),
+        ({"temperature": 0.0}, "`temperature` must be `None` to search, or a number from 1e-06 to 1000000.0. Received"),
+        ({"temperature": 1e-45}, "or a number from 1e-06 to 1000000.0. Received: temperature=1e-45"),
+        ({"temperature": 1.0, "top_p": 1.5}, "`top_p` must be `None`, or a number from 1e-06 to 1.0. Received: top_p=1.5"),
     ],
 )
 def test_options_that_cannot_be_meant(changes, message):
