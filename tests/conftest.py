@@ -57,6 +57,7 @@ SAME_ON_EVERY_BACKEND = (
     "tests/training/test_device_batches.py",
     "tests/training/test_device_request.py",
     "tests/training/test_devices.py",
+    "tests/training/test_full_disk.py",
     "tests/training/test_launch.py",
     "tests/training/test_page.py",
     "tests/training/test_prepare_wmt14.py",
