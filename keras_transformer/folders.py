@@ -191,6 +191,7 @@ def put_in_place(new: Path, directory: Path, old: Path):
             except BaseException:
                 os.rename(old, directory)
                 raise
+            os.rename(old, new)  # As if they were exchanged: nobody shall put it back.
 
 
 def exchange(one: Path, other: Path) -> bool:

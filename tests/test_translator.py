@@ -168,11 +168,15 @@ def test_a_killed_save_leaves_one_whole_translator(translator, tmp_path, monkeyp
         two[beam_size].save(tmp_path / "translator")
 
     save(2)
-    moments, found, leftovers = random.Random(0), [], 0
-    for number in range(size(6, full=100)):
-        if number == size(3, full=50):
+    moments, last, found, leftovers = random.Random(1), 100, [], 0
+    while len(found) < size(6, full=100):
+        if len(found) == size(3, full=50):
             monkeypatch.setattr(folders, "exchange", lambda *_: False)  # Not every file system can do it.
-        killed(moments.randrange(1, size(70, full=120)), lambda: save(3))
+        moment = moments.randint(1, last)
+        if not killed(moment, lambda: save(3)):
+            last = moment - 1
+            save(2)
+            continue
         leftovers += len(list(tmp_path.iterdir())) > 1
         loaded = kt.Translator.load(tmp_path / "translator")
         found.append(loaded.options.beam_size)
