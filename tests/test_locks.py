@@ -32,6 +32,20 @@ def test_a_process_that_is_killed_gives_its_lock_back(tmp_path):
     locks.hold_lock(tmp_path / ".lock", wait=False).close()
 
 
+def test_a_symbolic_link_is_refused_and_what_it_points_to_is_left_alone(tmp_path):
+    (tmp_path / "thesis").write_text("precious")
+    (tmp_path / ".lock").symlink_to(tmp_path / "thesis")
+    with pytest.raises(ValueError, match=r"A lock must be a file, not a symbolic link. Remove the link. Received: .*\.lock"):
+        locks.hold_lock(tmp_path / ".lock")
+    assert (tmp_path / "thesis").read_text() == "precious"
+
+
+def test_what_is_in_a_file_stays(tmp_path):
+    (tmp_path / ".lock").write_text("precious")
+    locks.hold_lock(tmp_path / ".lock").close()
+    assert (tmp_path / ".lock").read_text() == "precious"
+
+
 def test_where_there_are_no_locks_everybody_may(tmp_path, monkeypatch):
     monkeypatch.setattr(locks, "fcntl", None)
     with locks.hold_lock(tmp_path / ".lock"), locks.hold_lock(tmp_path / ".lock", wait=False):

@@ -2,7 +2,8 @@
 
 import inspect
 import json
-import os
+import random
+import shutil
 import warnings
 
 import keras
@@ -10,9 +11,10 @@ import numpy as np
 import pytest
 
 import keras_transformer as kt
+from keras_transformer import folders
 from keras_transformer.decoding.options import CHECKS
-from keras_transformer.folders import complete_folder
 from tests.decoding.test_options import ANYTHING
+from tests.dying import full_disk, killed
 
 WORDS = ["eins", "zwei", "drei", "vier", "fünf", "Haus", "Baum", "Straße", "müde", "breit"]
 
@@ -139,34 +141,85 @@ def test_save_and_load(translator, tmp_path):
     assert {path.name for path in (tmp_path / "translator").iterdir()} == {"model", "tokenizer.model", "translator.json"}
 
 
-def test_a_failed_save_leaves_the_old_one(translator, tmp_path, monkeypatch):
+@pytest.mark.proof("A full disk ends `Translator.save` with an error that names the folder, and leaves the old translator")
+def test_a_full_disk_leaves_the_old_one(translator, tmp_path, size, seen):
     translator.save(tmp_path / "translator")
+    before = contents(tmp_path)
+    largest = max(len(content) for content in before.values())
+    rooms = [largest * part // size(3, full=20) for part in range(size(3, full=20))]
+    for room in rooms:
+        with full_disk(room), pytest.raises(OSError, match=r"untouched. Make room, or choose another place: .*/translator'"):
+            translator.save(tmp_path / "translator")
+        assert contents(tmp_path) == before
+    kt.Translator.load(tmp_path / "translator")
+    seen(f"{len(rooms)} sizes from 0 to {rooms[-1]:,} bytes of {largest:,}")
 
-    def fail(*_):
-        raise OSError("No space left on device")
 
-    monkeypatch.setattr(type(translator.tokenizer), "save", fail)
-    with pytest.raises(OSError, match="No space left"):
-        translator.save(tmp_path / "translator")
-    assert [path.name for path in tmp_path.iterdir()] == ["translator"]
-    monkeypatch.undo()
-    assert kt.Translator.load(tmp_path / "translator").translate("eins") == translator.translate("eins")
+def contents(folder) -> dict:
+    return {path.relative_to(folder): path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")}
 
 
-def test_a_folder_that_cannot_be_put_in_place_leaves_the_old_one(tmp_path, monkeypatch):
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "old").touch()
-    rename = os.rename
+@pytest.mark.proof("Killed at any moment, a process that saves a translator over another leaves one of them, whole")
+def test_a_killed_save_leaves_one_whole_translator(translator, tmp_path, monkeypatch, size, seen):
+    sides = translator.model, translator.tokenizer
+    two = {beams: kt.Translator(*sides, kt.SearchOptions(beams)) for beams in (2, 3)}
+    kernel = next(variable for variable in translator.model.weights if variable.path.endswith("output/kernel"))
+    value = keras.ops.convert_to_numpy(kernel).copy()
 
-    def fail_for_the_new(source, target):
-        if (source / "new").exists():
-            raise OSError("Input/output error")
-        rename(source, target)
+    def save(beam_size):
+        kernel.assign(value * beam_size)
+        two[beam_size].save(tmp_path / "translator")
 
-    monkeypatch.setattr(os, "rename", fail_for_the_new)
-    with pytest.raises(OSError, match="Input/output error"), complete_folder(tmp_path / "folder") as folder:
-        (folder / "new").touch()
-    assert [path.name for path in tmp_path.rglob("*")] == ["folder", "old"]
+    save(2)
+    moments, last, found, leftovers = random.Random(1), 100, [], 0
+    while len(found) < size(6, full=100):
+        if len(found) == size(3, full=50):
+            monkeypatch.setattr(folders, "exchange", lambda *_: False)  # Not every file system can do it.
+        moment = moments.randint(1, last)
+        if not killed(moment, lambda: save(3)):
+            last = moment - 1
+            save(2)
+            continue
+        leftovers += len(list(tmp_path.iterdir())) > 1
+        loaded = kt.Translator.load(tmp_path / "translator")
+        found.append(loaded.options.beam_size)
+        same = next(variable for variable in loaded.model.weights if variable.path == kernel.path)
+        np.testing.assert_array_equal(keras.ops.convert_to_numpy(same), value * np.float32(found[-1]))
+        save(2)
+        assert [path.name for path in tmp_path.iterdir()] == ["translator"]
+    kernel.assign(value)
+    seen(f"{len(found)} kills: {found.count(2)} times the old one, {found.count(3)} times the new one; {leftovers} leftovers")
+    assert set(found) == {2, 3} and leftovers
+
+
+def damaged(path, damage):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content if damage == "changed" else content[:-9])
+    if damage == "removed":
+        path.unlink()
+
+
+@pytest.mark.parametrize("name", ["model/model.weights.h5", "model/config.json", "tokenizer.model"])
+def test_damaged_files_are_refused(translator, tmp_path, name):
+    translator.save(tmp_path / "whole")
+    for damage in ("changed", "cut", "removed"):
+        shutil.copytree(tmp_path / "whole", tmp_path / damage)
+        damaged(tmp_path / damage / name, damage)
+        with pytest.raises(ValueError, match=rf"{damage}/{name} is missing, or not what was written"):
+            kt.Translator.load(tmp_path / damage)
+
+
+def test_older_ones_without_checksums_are_loaded_and_newer_formats_refused(translator, tmp_path):
+    translator.save(tmp_path / "translator")
+    path = tmp_path / "translator" / "translator.json"
+    settings = json.loads(path.read_text())
+    assert sorted(settings["sha256"]) == ["model/config.json", "model/model.weights.h5", "tokenizer.model"]
+    path.write_text(json.dumps({"format": 1, "options": settings["options"]}))
+    assert kt.Translator.load(tmp_path / "translator").options == translator.options
+    path.write_text(json.dumps(settings | {"format": 99, "options": {"unheard of": 1}}))
+    with pytest.raises(ValueError, match=r"by a newer version.*update the package. Received: format 99; known: up to 1"):
+        kt.Translator.load(tmp_path / "translator")
 
 
 def test_only_a_translator_is_replaced(translator, tmp_path):
@@ -181,9 +234,10 @@ def test_folders_that_are_no_translators(translator, tmp_path):
         kt.Translator.load(tmp_path / "nothing")
     translator.save(tmp_path / "translator")
     path = tmp_path / "translator" / "translator.json"
-    path.write_text(json.dumps({"format": 1, "options": {"beam": 3}}))
-    with pytest.raises(ValueError, match=r"translator.json is damaged, or was written by another version"):
-        kt.Translator.load(tmp_path / "translator")
+    for content in ('{"format": 1, "options": {"beam": 3}}', "{", "[]", '{"format": "1"}', "[" * 100_000):
+        path.write_text(content)
+        with pytest.raises(ValueError, match=r"translator.json is damaged, or was written by another version"):
+            kt.Translator.load(tmp_path / "translator")
 
 
 def test_a_tokenizer_that_does_not_fit(translator):

@@ -21,7 +21,7 @@ def run_command(run: Callable[[], None], on_interrupt: str = "Stopped.") -> int:
         on_interrupt: What to say if the user stops it.
 
     Returns:
-        The exit code: 0, 2 if something is wrong with what was given, 130 if the user stopped it.
+        The exit code: 0, 2 if something is wrong with what was given or with a disk, 130 if the user stopped it.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     with warnings.catch_warnings():

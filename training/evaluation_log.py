@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from keras_transformer.folders import naming
 from training.scores import Score
 
 FILE = "evaluations.jsonl"
@@ -38,7 +39,7 @@ def log_evaluation(
         "search": search,
         "scores": [score.as_json() for score in scores],
     }
-    with open(folder / FILE, "a", encoding="utf8") as file:
+    with naming(folder / FILE), open(folder / FILE, "a", encoding="utf8") as file:
         file.write(json.dumps(entry, ensure_ascii=False) + "\n")
 
 

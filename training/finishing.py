@@ -1,12 +1,14 @@
 """The end of a run: a translator, what it scores, curves and a report."""
 
 import importlib.util
+import io
 import warnings
 from dataclasses import asdict
 
 import numpy as np
 
 import keras_transformer as kt
+from keras_transformer.text.files import write_bytes
 from training import machine
 from training.building import make_schedule, rate_at
 from training.corpora import Splits
@@ -114,7 +116,9 @@ def save_curves(run: RunFolder, recipe: Recipe, log, model_dim: int):
     figure = plot_training(
         log.rows, recipe.name, lambda updates: rate_at(schedule, updates, recipe.batches_per_update), log.parts
     )
-    figure.savefig(run.curves)
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png")
+    write_bytes(run.curves, picture.getvalue())
 
 
 def scores_of(results: dict) -> dict[str, list[Score]]:

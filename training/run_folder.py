@@ -1,7 +1,6 @@
 """The folder of a training run: what lies where, and whether a run may begin or go on in it."""
 
 import contextlib
-import errno
 import json
 import os
 import shutil
@@ -9,13 +8,12 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
-from keras_transformer.locks import hold_lock
+from keras_transformer.locks import NO_LOCKS, hold_lock
 from keras_transformer.text.files import write_bytes
 from training.recipe import Recipe, difference, read_recipe
 from training.recipe_tables import DevicesTable
 
 RUNS = Path("runs")
-NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # What file systems say that have none.
 
 
 class RunFolder:

@@ -1,6 +1,5 @@
 """The arrays of a model in files: written and read one at a time, without pickle."""
 
-import hashlib
 import os
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -73,9 +72,3 @@ def open_arrays(path: str | os.PathLike) -> np.lib.npyio.NpzFile:
 def names_of(archive: np.lib.npyio.NpzFile, group: str) -> list[str]:
     """Returns the names of a group's arrays, in the order of their variables."""
     return [name for name in archive.files if name.startswith(f"{group}/")]
-
-
-def file_digest(path: str | os.PathLike) -> str:
-    """Returns the SHA-256 of a file."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

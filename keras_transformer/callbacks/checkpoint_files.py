@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_transformer.callbacks.arrays import file_digest, write_arrays
-from keras_transformer.folders import complete_folder
+from keras_transformer.callbacks.arrays import write_arrays
+from keras_transformer.folders import complete_folder, file_digest
 
 FORMAT = 1
 ARRAYS, STATE, SUMS = "arrays.npz", "state.json", "SHA256SUMS"

@@ -256,9 +256,10 @@ class Checkpoints(Moments):
 
     def _failure(self, error: OSError) -> str:
         """Says what to do about a checkpoint that could not be written."""
+        reason = error.__cause__ or error
         whole = files.checkpoints_in(self.directory)
         last = f"The last one, {whole[-1].name}, is untouched" if whole else "There is none yet"
         return (
-            f"A checkpoint could not be written ({error.strerror or error}). {last}. Make room or mend the directory, and run "
-            "the same again: it goes on from there"
+            f"A checkpoint could not be written ({reason.strerror or reason}). {last}. Make room or mend the directory, and "
+            "run the same again: it goes on from there"
         )

@@ -21,6 +21,7 @@ from keras_transformer.data.corpora.download import cache_directory
 from keras_transformer.data.reading import Chunk, PairReader
 from keras_transformer.data.statistics import Statistics, add_lengths
 from keras_transformer.data.store import VERSION, DamagedStoreError, Store, StoreWriter
+from keras_transformer.folders import clear_leftovers
 
 SIDES = ("source", "target")
 RATIO_SLACK = 10
@@ -77,6 +78,7 @@ def open_store(
         return temporary_store(reader, tokenizer, filters, with_text, progress)
     root = cache_directory("datasets") if cache is None else Path(cache)
     directory = root / store_name(reader, tokenizer, filters, with_text)
+    clear_leftovers(root)
     if directory.exists():
         try:
             return Store(directory)

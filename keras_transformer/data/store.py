@@ -3,8 +3,6 @@
 import contextlib
 import json
 import os
-import shutil
-import uuid
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_transformer.data.statistics import Statistics
+from keras_transformer.folders import hidden_place, naming
 from keras_transformer.json_files import read_json
 
 VERSION = 1
@@ -198,53 +197,44 @@ class StoreWriter:
     """
 
     def __init__(self, directory: Path, dtypes: dict[str, str], with_text: bool):
-        self.directory, self.dtypes = directory, dtypes
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        self.temporary = directory.with_name(f".{directory.name}.{uuid.uuid4().hex}")
-        self.temporary.mkdir()
-        types = {f"{side}.ids": dtype for side, dtype in dtypes.items()}
+        self.directory, self.dtypes, self.writers = directory, dtypes, {}
+        self.types = {f"{side}.ids": dtype for side, dtype in dtypes.items()}
         if with_text:
-            types |= {f"{side}.text": "uint8" for side in dtypes}
-        self.writers = {}
-        try:
-            for name, dtype in types.items():
+            self.types |= {f"{side}.text": "uint8" for side in dtypes}
+        self._open = contextlib.ExitStack()
+
+    def __enter__(self) -> "StoreWriter":
+        with naming(self.directory), contextlib.ExitStack() as stack:
+            self.temporary = stack.enter_context(hidden_place(self.directory)) / "store"
+            self.temporary.mkdir()
+            for name, dtype in self.types.items():
                 self.writers[name] = RowWriter(self.temporary, name, dtype)
-        except OSError:
-            self.discard()
-            raise
+                stack.callback(self.writers[name].discard)
+            self._open = stack.pop_all()
+        return self
+
+    def __exit__(self, *error):
+        return self._open.__exit__(*error)
 
     def write(self, name: str, values: np.ndarray, lengths: np.ndarray):
         """Appends rows to one of the files."""
-        self.writers[name].write(values, lengths)
-
-    def __enter__(self) -> "StoreWriter":
-        return self
-
-    def __exit__(self, error_type, error, traceback):
-        self.discard()
-
-    def discard(self):
-        """Leaves nothing behind of what is not finished."""
-        try:
-            for writer in self.writers.values():
-                writer.discard()
-        finally:
-            shutil.rmtree(self.temporary, ignore_errors=True)  # Gone already if all went well.
+        with naming(self.directory):
+            self.writers[name].write(values, lengths)
 
     def finish(self, statistics: Statistics):
         """Puts the store in its place."""
-        for writer in self.writers.values():
-            writer.close()
         index = {
             "version": VERSION,
             "dtypes": self.dtypes,
             "files": {name: summary for writer in self.writers.values() for name, summary in writer.written.items()},
             "statistics": statistics.as_json(),
         }
-        (self.temporary / INDEX).write_text(json.dumps(index), encoding="utf8")
-        self.writers = {}
-        try:
-            os.rename(self.temporary, self.directory)
-        except OSError:
-            if not (self.directory / INDEX).is_file():  # Not somebody else's, finished meanwhile.
-                raise
+        with naming(self.directory):
+            for writer in self.writers.values():
+                writer.close()
+            (self.temporary / INDEX).write_text(json.dumps(index), encoding="utf8")
+            try:
+                os.rename(self.temporary, self.directory)
+            except OSError:
+                if not (self.directory / INDEX).is_file():  # Not somebody else's, finished meanwhile.
+                    raise

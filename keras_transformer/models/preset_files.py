@@ -1,11 +1,13 @@
 """A model as a directory: `config.json` and `model.weights.h5`, no code and no pickle."""
 
+import io
 import json
 import os
 from pathlib import Path
 
 import keras
 
+from keras_transformer.folders import write_files
 from keras_transformer.json_files import read_json
 from keras_transformer.models.presets import PRESETS
 
@@ -37,20 +39,18 @@ def registered_class(name: str, custom_objects: dict | None = None) -> type:
 
 
 def write_preset(directory: str | os.PathLike, model: keras.Model):
-    """Writes a model's config and weights; each file replaces an older one only when it is complete."""
-    directory = Path(directory)
+    """Writes a model's config and weights, which replace older ones only when both are complete."""
     config = json.dumps(model.get_config(), indent=2)
-    directory.mkdir(parents=True, exist_ok=True)
-    new_weights = directory / f"new.{WEIGHTS_FILE}"
-    new_config = directory / f"new.{CONFIG_FILE}"
-    try:
-        model.save_weights(new_weights, overwrite=True)
-        new_config.write_text(config + "\n", encoding="utf8")
-        os.replace(new_weights, directory / WEIGHTS_FILE)
-        os.replace(new_config, directory / CONFIG_FILE)
-    finally:
-        new_weights.unlink(missing_ok=True)
-        new_config.unlink(missing_ok=True)
+    weights = WeightsInMemory()
+    model.save_weights(weights)
+    write_files(directory, {WEIGHTS_FILE: weights.getbuffer(), CONFIG_FILE: f"{config}\n".encode()})
+
+
+class WeightsInMemory(io.BytesIO):
+    """What Keras takes for a file of weights: HDF5 ends the process, without a message, when a disk is full."""
+
+    def __str__(self) -> str:
+        return WEIGHTS_FILE
 
 
 def read_preset_config(directory: str | os.PathLike) -> dict:
@@ -78,3 +78,9 @@ def load_preset_weights(directory: str | os.PathLike, model: keras.Model):
             "otherwise the file is damaged. "
             f"Keras says: {error}"
         ) from error
+    for variable in model.weights:
+        if keras.backend.is_float_dtype(variable.dtype) and not keras.ops.all(keras.ops.isfinite(variable)):
+            raise ValueError(
+                f"The weights in {path} are of no use: {variable.path} has values that are NaN or infinite. Take an earlier "
+                "checkpoint of the training."
+            )

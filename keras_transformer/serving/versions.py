@@ -19,6 +19,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+from keras_transformer.folders import sync, sync_entry
 from keras_transformer.locks import hold_lock
 from keras_transformer.text.files import write_bytes
 
@@ -167,23 +168,6 @@ def locked(folder: Path) -> Iterator[None]:
         for leftover in [*folder.glob(f"{UNFINISHED}*"), *folder.glob(f"{REMOVED}*")]:
             shutil.rmtree(leftover, ignore_errors=True)
         yield
-
-
-def sync(folder: Path):
-    """Waits until everything in a folder is on the disk."""
-    for directory, _, files in os.walk(folder):
-        for name in files:
-            sync_entry(Path(directory) / name)
-        sync_entry(Path(directory))
-
-
-def sync_entry(path: Path):
-    """Waits until a file, or the list of names of a directory, is on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def describe(folder: Path) -> str:

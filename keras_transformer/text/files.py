@@ -1,8 +1,9 @@
 """Reading and writing whole files."""
 
 import os
-import uuid
 from pathlib import Path
+
+from keras_transformer.folders import write_files
 
 
 def read_bytes(path: str | os.PathLike, what: str) -> bytes:
@@ -29,13 +30,4 @@ def write_bytes(path: str | os.PathLike, content: bytes):
         content: What to write.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_files(path.parent, {path.name: content})

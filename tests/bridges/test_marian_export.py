@@ -1,6 +1,7 @@
 """From a checkpoint to a served folder: the same text from TensorFlow's C runtime as from the translator."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,6 +15,7 @@ from keras_transformer.serving.graph_checks import check_graph, read_graph
 from keras_transformer.serving.runtime import SavedModelSession
 from tests.bridges.marian_checkpoints import SHAPES, write_checkpoint
 from tests.bridges.test_marian import tune
+from tests.dying import full_disk
 from tests.text.samples import hostile_bytes, hostile_strings, sentences
 
 pytest.importorskip("transformers")
@@ -63,11 +65,19 @@ def test_command(tmp_path, size, seen, capfd):
     seen(f"{len(texts)} texts, {len(hostile)} of them hostile; {others} with another text of the same score")
 
 
-def test_only_a_translator_is_replaced(tmp_path):
+def test_only_a_translator_is_replaced(tmp_path, capsys):
     (tmp_path / "run" / "checkpoints").mkdir(parents=True)
-    with pytest.raises(SystemExit, match=r"error: Only an empty folder, or one with a translator.json, is replaced"):
-        main([str(tmp_path / "nothing"), str(tmp_path / "out"), "--save", str(tmp_path / "run")])
+    assert main([str(tmp_path / "nothing"), str(tmp_path / "out"), "--save", str(tmp_path / "run")]) == 2
+    assert capsys.readouterr().err.startswith("error: Only an empty folder, or one with a translator.json, is replaced")
     assert [path.name for path in tmp_path.rglob("*")] == ["run", "checkpoints"]
+
+
+def test_a_full_disk_is_said(tmp_path, capsys):
+    checkpoint = write_checkpoint(tmp_path / "checkpoint", shallow(SHAPES[0]))
+    with full_disk(1000):
+        assert main([str(checkpoint), str(tmp_path / "out"), "--save", str(tmp_path / "saved")]) == 2
+    assert re.search(r"^error: .*Make room, or choose another place: .*saved'$", capsys.readouterr().err, re.MULTILINE)
+    assert list(tmp_path.iterdir()) == [checkpoint]
 
 
 @pytest.mark.proof("A model that was imported, with separate vocabularies, and trained on is exported like any other")

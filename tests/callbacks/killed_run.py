@@ -116,7 +116,7 @@ def die_while_writing(kind: str, number: int):
             countdown()
 
     def on_digest(path):
-        if path.name == "state.json" and path.parent.name.startswith("."):
+        if path.name == "state.json" and path.parent.parent.name.startswith("."):
             countdown()
 
     def on_rename(old, new):

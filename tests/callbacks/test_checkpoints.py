@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_transformer import folders
 from keras_transformer.callbacks import Checkpoints, Position, arrays, checkpoint_files, fit
 from keras_transformer.callbacks.training_state import state_variables
 from tests.callbacks.small import COMPILED, CutAfter, PowerCutError, equal, make_dataset, make_model, once, weights_of
@@ -310,7 +311,7 @@ def test_another_format_is_not_damage(directory):
     cut(directory, 3)
     path = directory / "step-00000002"
     (path / "state.json").write_text((path / "state.json").read_text().replace('"format": 1', '"format": 99'))
-    sums = "".join(f"{arrays.file_digest(path / name)}  {name}\n" for name in ("arrays.npz", "state.json"))
+    sums = "".join(f"{folders.file_digest(path / name)}  {name}\n" for name in ("arrays.npz", "state.json"))
     (path / "SHA256SUMS").write_text(sums)
     with pytest.raises(ValueError, match="has the format 99, and this version of the package reads 1"):
         Checkpoints(directory).restore(make_model())

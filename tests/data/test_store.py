@@ -5,6 +5,7 @@ import io
 import json
 import multiprocessing
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import keras_transformer as kt
 from keras_transformer.data import building, parallel_dataset, store
 from keras_transformer.data.store import Store
 from tests.data.conftest import generated_lines
+from tests.dying import full_disk, killed
 
 
 @pytest.fixture
@@ -113,6 +115,38 @@ def test_a_full_disk_is_said_and_nothing_is_left_on_it(files, tokenizer, monkeyp
     with pytest.raises(OSError, match="No space left on device"):
         parallel_dataset(*files, tokenizer)
     assert stores(tmp_path) == []
+
+
+@pytest.mark.proof("A full disk while a corpus is tokenized is an error that names the cache, and leaves nothing in it")
+def test_a_disk_that_fills_up(files, tokenizer, tmp_path, size, seen):
+    parallel_dataset(*files, tokenizer)
+    (whole,) = stores(tmp_path)
+    largest = max(path.stat().st_size for path in whole.iterdir())
+    shutil.rmtree(whole)
+    rooms = [largest * part // size(3, full=20) for part in range(size(3, full=20))]
+    for room in rooms:
+        with full_disk(room), pytest.raises(OSError, match=rf"untouched. Make room, or choose another place: .*{whole.name}"):
+            parallel_dataset(*files, tokenizer)
+        assert stores(tmp_path) == []
+    parallel_dataset(*files, tokenizer)
+    seen(f"{len(rooms)} sizes from 0 to {rooms[-1]:,} bytes of {largest:,}")
+
+
+@pytest.mark.proof(
+    "Killed at any moment, a process that tokenizes a corpus leaves nothing in the cache that the next one keeps"
+)
+def test_what_a_killed_build_left_goes_with_the_next(files, tokenizer, tmp_path, size, seen):
+    paths = [str(path) for path in files]
+    parallel_dataset(*paths, tokenizer)
+    kills = leftovers = 0
+    for moment in range(1, 200, size(9, full=1)):
+        if not killed(moment, lambda number=moment: parallel_dataset(*paths, tokenizer, max_length=number)):
+            break
+        kills, leftovers = kills + 1, leftovers + any(path.name.startswith(".") for path in stores(tmp_path))
+        parallel_dataset(*paths, tokenizer)  # Another store than the one that was killed.
+        assert not any(path.name.startswith(".") for path in stores(tmp_path))
+    assert leftovers
+    seen(f"{kills} kills, of which {leftovers} left something hidden, which is gone afterwards")
 
 
 def build_in_process(paths, model, cache, barrier, results):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import keras_transformer as kt
+from tests.dying import full_disk
 from tests.gradients import numpy_of
 from tests.user_blocks import RotaryEncoderBlock, rotary_transformer, small_config
 
@@ -87,19 +88,24 @@ def test_saving_twice_replaces_the_first(tmp_path):
     np.testing.assert_array_equal(numpy_of(kt.Transformer.from_preset(tmp_path / "model")(INPUTS)), numpy_of(second(INPUTS)))
 
 
-def test_a_failed_save_leaves_the_old_preset(tmp_path, monkeypatch):
+@pytest.mark.parametrize("room", [0, 500, 50_000])  # Not even the config; the config; half of the weights.
+def test_a_full_disk_leaves_the_old_preset(tmp_path, room):
     model = kt.Transformer(small_config())
     model.save_to_preset(tmp_path / "model")
-
-    def full_disk(path, overwrite=True):
-        Path(path).write_bytes(b"half")
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr(model, "save_weights", full_disk)
-    with pytest.raises(OSError, match="No space"):
-        model.save_to_preset(tmp_path / "model")
+    other = kt.Transformer(small_config(model_dim=32))
+    with full_disk(room), pytest.raises(OSError, match=r"untouched. Make room, or choose another place: .*model.weights.h5"):
+        other.save_to_preset(tmp_path / "model")
     assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["config.json", "model.weights.h5"]
     np.testing.assert_array_equal(numpy_of(kt.Transformer.from_preset(tmp_path / "model")(INPUTS)), numpy_of(model(INPUTS)))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_that_are_not_finite_are_refused(tmp_path, value):
+    model = kt.Transformer(small_config())
+    model.get_layer("encoder_block_0").self_attention_norm.gamma.assign(np.full(model.config.model_dim, value))
+    model.save_to_preset(tmp_path / "model")
+    with pytest.raises(ValueError, match=r"encoder_block_0/self_attention_norm/gamma has values that are NaN or infinite"):
+        kt.Transformer.from_preset(tmp_path / "model")
 
 
 def test_bad_presets_say_what_is_wrong(tmp_path):

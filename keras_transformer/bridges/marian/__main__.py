@@ -5,6 +5,7 @@ the served model, such as saved_models/opus-mt-en-de. Further options are those 
 """
 
 import argparse
+import contextlib
 import os
 import subprocess
 import sys
@@ -19,7 +20,7 @@ EXPORT = "keras_transformer.serving.export"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Does what the command line asks for and returns its exit code."""
+    """Does what the command line asks for and returns its exit code: 2 if a user can mend what is wrong."""
     parser = argparse.ArgumentParser(
         prog="python -m keras_transformer.bridges.marian",
         description=__doc__,
@@ -30,15 +31,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--revision", help="branch, tag or commit of a published checkpoint")
     parser.add_argument("--save", type=Path, metavar="FOLDER", help="also save the translator, to train it on or to load it")
     options, others = parser.parse_known_args(arguments)
-    try:
-        if options.save is not None:
-            check_replaceable(options.save, "translator.json")
-        translator = from_marian(options.model, revision=options.revision)
-    except (ValueError, OSError, ImportError) as error:
-        sys.exit(f"error: {error}")
-    with tempfile.TemporaryDirectory() as folder:
-        saved = options.save or Path(folder) / "translator"
-        translator.save(saved)
+    with contextlib.ExitStack() as stack:
+        try:
+            if options.save is not None:
+                check_replaceable(options.save, "translator.json")
+            translator = from_marian(options.model, revision=options.revision)
+            saved = options.save or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "translator"
+            translator.save(saved)
+        except (ValueError, OSError, ImportError) as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 2
         return export(saved, options.out, others)
 
 
