@@ -27,5 +27,5 @@ def on_rows(dense, x):
 
 
 def size_of_batch(x):
-    """Returns what to reshape `(B, T, ...)` to in place of B: -1, which costs nothing in a graph, unless T may be 0."""
-    return -1 if x.shape[1] else ops.shape(x)[0]
+    """Returns what to reshape `(B, T, ...)` to in place of B: -1, which costs nothing in a graph, unless T is known to be 0."""
+    return ops.shape(x)[0] if x.shape[1] == 0 else -1
