@@ -3,7 +3,7 @@
 import keras
 from keras import ops, tree
 
-from keras_transformer.layers.checks import check_built, check_sizes
+from keras_transformer.layers.checks import check_built
 from keras_transformer.layers.multi_head_attention import MultiHeadAttention
 from keras_transformer.layers.spaced_kernel import kernel_in_use
 from keras_transformer.layers.transformer_block import TransformerBlock
@@ -99,13 +99,13 @@ class DecoderBlock(TransformerBlock):
         """
         check_built(self, "make_cache")
         self.check_encoded(encoded)
-        if encoded is None:
-            check_sizes(batch_size=batch_size)
-            return {"self_attention": self.self_attention.growing_cache(batch_size, length)}
-        return {
-            "self_attention": self.self_attention.growing_cache(ops.shape(encoded)[0], length),
-            "cross_attention": self.cross_attention.fixed_cache(encoded),
-        }
+        if encoded is None and batch_size is None:
+            raise ValueError(
+                "Without `encoded`, a cache needs `batch_size`, the number of sentences. Received: batch_size=None"
+            )
+        batch_size = batch_size if encoded is None else ops.shape(encoded)[0]
+        cache = {"self_attention": self.self_attention.growing_cache(batch_size, length)}
+        return cache if encoded is None else {**cache, "cross_attention": self.cross_attention.fixed_cache(encoded)}
 
     def check_encoded(self, encoded, cache: dict | None = None):
         """Raises a `ValueError` if the encoder's output is missing, or given to a block that does not look at it."""

@@ -3,7 +3,9 @@ import numpy as np
 import pytest
 
 from keras_transformer.layers import DecoderBlock, EncoderBlock, SinusoidalPositionalEncoding, TiedLogits, TokenEmbedding
+from keras_transformer.models import Transformer
 from tests.gradients import numpy_of
+from tests.user_blocks import small_config
 
 B, S, T, M = 2, 6, 5, 8
 
@@ -191,6 +193,16 @@ def test_masks_of_floats_are_refused(block_class, name):
             block_class(16, 2)(*inputs, **{name: tensor(B, S)})
 
 
+def test_masks_of_floats_are_refused_by_models():
+    model = Transformer(small_config(num_encoder_layers=1, num_decoder_layers=1))
+    ids, mask = np.array([[5, 6, 2]]), np.ones((1, 3), "float32")
+    with pytest.raises(ValueError, match="`mask` must be boolean"):
+        model.encode(ids, mask)
+    cache = model.make_cache(model.encode(ids), mask, length=3)
+    with pytest.raises(ValueError, match="`encoded_mask` must be boolean"):
+        model.decode_step(ids[:, :1], np.array([0]), cache)
+
+
 def test_inputs_of_another_rank_are_refused():
     with pytest.raises(ValueError, match="expected ndim=3, found ndim=4"):
         EncoderBlock(16, 2)(np.ones((B, 2, S, M), "float32"))
@@ -275,7 +287,7 @@ def test_decoder_block_without_cross_attention_has_a_cache(random):
         np.testing.assert_allclose(numpy_of(scores), numpy_of(own)[:, :, t : t + 1], atol=1e-6)
     with pytest.raises(ValueError, match="room for positions from 0 to 4"):
         block(x[:, :1], positions=np.array([T]), cache=cache)
-    with pytest.raises(ValueError, match=r"`batch_size` must be a positive integer. Received: batch_size=None"):
+    with pytest.raises(ValueError, match="a cache needs `batch_size`, the number of sentences"):
         block.make_cache(None, length=T)
 
 
