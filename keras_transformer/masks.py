@@ -4,6 +4,7 @@ Every mask is boolean and True means "may attend". Shapes broadcast against the 
 `(B, T, S)`: a padding mask is `(B, 1, S)`, a causal mask `(T, S)` or `(B, T, S)`.
 """
 
+import keras
 from keras import ops
 
 
@@ -38,11 +39,26 @@ def causal_mask(query_positions, key_positions):
     )  # (..., 1, S) <= (..., T, 1)
 
 
+def check_masks(**masks):
+    """Raises a `ValueError` for a mask of floats, which other libraries add to the scores: its 0 would be read as False.
+
+    Args:
+        **masks: Each mask, or `None`, by the name of the argument.
+    """
+    for name, mask in masks.items():
+        if mask is not None and keras.backend.is_float_dtype(dtype := keras.backend.standardize_dtype(mask.dtype)):
+            raise ValueError(
+                f"`{name}` must be boolean, or integers 0 and 1: true where a query may attend. Write `{name} > 0` if it is 1 "
+                f"there and 0 elsewhere, `{name} >= 0` if it is added to scores, 0 there and -inf elsewhere. "
+                f"Received: {name} of dtype {dtype}"
+            )
+
+
 def combine_masks(*masks):
     """Joins masks with a logical and, leaving out those that are `None`.
 
     Args:
-        *masks: Boolean tensors that broadcast against each other, or `None`.
+        *masks: Boolean tensors that broadcast against each other, or `None`. Integers 0 and 1 will do, floats will not.
 
     Returns:
         Their conjunction, or `None` if there is nothing to join.
@@ -50,6 +66,7 @@ def combine_masks(*masks):
     combined = None
     for mask in masks:
         if mask is not None:
+            check_masks(mask=mask)
             mask = ops.cast(mask, "bool")
             combined = mask if combined is None else ops.logical_and(combined, mask)
     return combined

@@ -91,6 +91,8 @@ QUICKEST_ON = {
     "tests/data/test_parallel.py::test_fit_with_validation_and_evaluate": "torch",
     "tests/data/test_parallel.py::test_the_first_epoch_of_a_later_fit": "torch",
     "tests/data/test_parallel.py::test_the_same_batches_in_another_process": "torch",
+    "tests/foreign/test_keras_attention_behaviour.py::test_any_length": "torch",
+    "tests/foreign/test_keras_attention_behaviour.py::test_low_rank": "torch",
     "tests/models/test_saving.py::test_saved_on_one_backend": "tensorflow",
     "tests/models/test_transformer.py::test_lora": "torch",
     "tests/models/test_transformer.py::test_quantize": "torch",

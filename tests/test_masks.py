@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from keras_transformer import masks
 from tests.gradients import numpy_of
@@ -37,3 +38,9 @@ def test_combined_masks_are_a_logical_and_of_those_given():
 
 def test_nothing_to_combine_is_no_mask():
     assert masks.combine_masks(None, None) is None
+
+
+def test_integers_are_taken_for_booleans_and_floats_are_refused():
+    assert numpy_of(masks.combine_masks(np.array([1, 0]), np.array([True, True]))).tolist() == [True, False]
+    with pytest.raises(ValueError, match=r"`mask > 0`.*`mask >= 0`.* Received: mask of dtype float16"):
+        masks.combine_masks(np.array([0.0, -np.inf], "float16"))

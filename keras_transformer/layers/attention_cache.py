@@ -1,6 +1,7 @@
 """Writing keys and values into a cache."""
 
 import keras
+import numpy as np
 from keras import ops, tree
 
 
@@ -22,6 +23,23 @@ def write_at(cache, new, positions):
     """
     rows = rows_of(cache, positions)  # (B * T * N,)
     return ops.reshape(ops.scatter_update(as_rows(cache), rows[:, None], as_rows(new)), ops.shape(cache))
+
+
+def check_positions(positions, count: int | None, length: int | None):
+    """Raises a `ValueError` if a cache has no room for what is to be written, as far as that is known.
+
+    Args:
+        positions: Integer tensor, where to write. While a function is compiled, nobody knows its values.
+        count: The number of positions.
+        length: That of the cache.
+    """
+    values = known_values(positions)
+    outside = values is not None and length is not None and bool(((values < 0) | (values >= length)).any())
+    if outside or (count or 0) > (length or count or 0):
+        raise ValueError(
+            f"The cache has room for positions from 0 to {length - 1}. Make one of a larger `length`, or take fewer steps. "
+            f"Received: {count} of them, positions={'unknown' if values is None else values.tolist()}"
+        )
 
 
 def write_from(cache, new, slot, slot_rows=None):
@@ -107,6 +125,19 @@ def own_buffers(caches: dict) -> dict:
     return tree.map_structure(
         lambda x: tf.ensure_shape(tf.raw_ops.Empty(shape=tf.shape(x), dtype=x.dtype, init=True), x.shape), caches
     )
+
+
+def known_values(x) -> np.ndarray | None:
+    """Returns the values of a tensor; `None` while a function is being compiled, or when only shapes are computed."""
+    if keras.backend.backend() == "tensorflow":
+        return x.numpy() if hasattr(x, "numpy") else None
+    if keras.backend.backend() == "jax":
+        import jax  # noqa: TID251
+
+        return None if isinstance(x, jax.core.Tracer) else np.asarray(x)
+    import torch  # noqa: TID251
+
+    return None if torch.compiler.is_compiling() or getattr(x, "is_meta", False) else ops.convert_to_numpy(x)
 
 
 def in_tensorflow_graph() -> bool:

@@ -2,12 +2,13 @@
 
 import keras
 
-from keras_transformer.layers.initializers import initializer_for
+from keras_transformer.layers.checks import check_sizes
+from keras_transformer.layers.projecting_layer import ProjectingLayer
 from keras_transformer.layers.rows import on_rows
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class FeedForward(keras.layers.Layer):
+class FeedForward(ProjectingLayer):
     """Two linear maps with an activation between, applied to each position by itself.
 
         FFN(x) = max(0, x W_1 + b_1) W_2 + b_2                                     (section 3.3)
@@ -18,11 +19,10 @@ class FeedForward(keras.layers.Layer):
         feed_forward_dim: Width between the two maps (the paper's d_ff).
         activation: Activation between the two maps.
         dropout: Rate of dropout on the activations (the paper has none).
-        use_bias: Whether the two maps have biases.
         output_dim: Width of the output. Defaults to that of the input.
-        kernel_initializer: Initializer of the kernels; each gets a clone of its own.
-        bias_initializer: Initializer of the biases.
-        **kwargs: `name`, `dtype`, `trainable` of every Keras layer.
+        use_bias, kernel_initializer, kernel_regularizer, kernel_constraint, bias_initializer, bias_regularizer,
+            bias_constraint: Options of the two maps, as `keras.layers.Dense` has them.
+        **kwargs: `name`, `dtype`, `trainable`, `activity_regularizer` of every Keras layer.
 
     Call arguments:
         inputs: Float tensor `(B, T, M)`.
@@ -45,23 +45,16 @@ class FeedForward(keras.layers.Layer):
         feed_forward_dim: int,
         activation="relu",
         dropout: float = 0.0,
-        use_bias: bool = True,
         output_dim: int | None = None,
-        kernel_initializer="glorot_uniform",
-        bias_initializer="zeros",
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if feed_forward_dim < 1:
-            raise ValueError(f"`feed_forward_dim` must be a positive integer. Received: feed_forward_dim={feed_forward_dim}")
+        check_sizes(feed_forward_dim=feed_forward_dim)
+        check_sizes(output_dim=output_dim, optional=True)
         self.feed_forward_dim = feed_forward_dim
         self.activation = keras.activations.get(activation)
         self.dropout = dropout
-        self.use_bias = use_bias
         self.output_dim = output_dim
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.bias_initializer = keras.initializers.get(bias_initializer)
-        self.supports_masking = True
 
     def build(self, input_shape):
         self.hidden_dense = self.make_projection("hidden", self.feed_forward_dim, self.activation)
@@ -72,15 +65,7 @@ class FeedForward(keras.layers.Layer):
 
     def make_projection(self, name: str, units: int, activation) -> keras.layers.Layer:
         """Makes one of the two linear maps, `hidden` (with the activation) or `output`."""
-        return keras.layers.Dense(
-            units,
-            activation=activation,
-            use_bias=self.use_bias,
-            kernel_initializer=initializer_for(self.kernel_initializer, name),
-            bias_initializer=initializer_for(self.bias_initializer, name),
-            dtype=self.dtype_policy,
-            name=name,
-        )
+        return keras.layers.Dense(units, activation=activation, **self.part_options(name))
 
     def call(self, inputs, training=None):
         hidden = on_rows(self.hidden_dense, inputs)  # (B, T, F)
@@ -100,8 +85,5 @@ class FeedForward(keras.layers.Layer):
             "feed_forward_dim": self.feed_forward_dim,
             "activation": keras.activations.serialize(self.activation),
             "dropout": self.dropout,
-            "use_bias": self.use_bias,
             "output_dim": self.output_dim,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
         }

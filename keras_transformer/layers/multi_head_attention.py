@@ -5,15 +5,16 @@ import math
 import keras
 from keras import ops
 
-from keras_transformer.layers.attention_cache import at_places, grows, write_at, write_from
-from keras_transformer.layers.initializers import initializer_for
-from keras_transformer.layers.rows import on_rows
+from keras_transformer.layers.attention_cache import at_places, check_positions, grows, write_at, write_from
+from keras_transformer.layers.checks import check_built, check_shape, check_sizes
+from keras_transformer.layers.projecting_layer import ProjectingLayer
+from keras_transformer.layers.rows import on_rows, size_of_batch
 from keras_transformer.layers.scaled_dot_product import attention_weights, fused_attention, heads_first, with_head_axis
-from keras_transformer.masks import causal_mask, combine_masks
+from keras_transformer.masks import causal_mask, check_masks, combine_masks
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class MultiHeadAttention(keras.layers.Layer):
+class MultiHeadAttention(ProjectingLayer):
     """Several attentions side by side, each on its own projection of queries, keys and values.
 
     With one input it is self-attention; with a second one, `value`, it is cross-attention from the first to the second.
@@ -41,20 +42,22 @@ class MultiHeadAttention(keras.layers.Layer):
         value_dim: Width of each head's values. Defaults to `key_dim`.
         output_dim: Width of the output. Defaults to that of the query.
         dropout: Rate of dropout on the attention weights (the paper has none).
-        use_bias: Whether the four projections have biases.
-        kernel_initializer: Initializer of the kernels; each of the four gets a clone of its own.
-        bias_initializer: Initializer of the biases.
-        **kwargs: `name`, `dtype`, `trainable` of every Keras layer.
+        use_bias, kernel_initializer, kernel_regularizer, kernel_constraint, bias_initializer, bias_regularizer,
+            bias_constraint: Options of the four projections, as `keras.layers.Dense` has them; each gets clones of the
+            initializers.
+        **kwargs: `name`, `dtype`, `trainable`, `activity_regularizer` of every Keras layer.
 
     Call arguments:
         query: Float tensor `(B, T, M)`.
         value: Float tensor `(B, S, M)`. Without it, the query attends to itself.
         key: Float tensor `(B, S, M)`. Defaults to `value`.
-        attention_mask: Boolean tensor `(T, S)`, `(B, T, S)` or `(B, N, T, S)`, True where a query may attend to a key.
+        attention_mask: Boolean tensor `(T, S)`, `(B, T, S)` or `(B, N, T, S)`, True where a query may attend to a key. With a
+            cache, S is its length.
         query_mask, value_mask, key_mask: Boolean tensors `(B, T)`, `(B, S)`, `(B, S)`, False at padding.
         use_causal_mask: Whether a query sees only keys at its own position and before.
         positions: Integer tensor `(T,)` or `(B, T)`, where the query's tokens stand. Defaults to 0, 1, ..., T-1. In
-            self-attention the keys stand there too; keys of their own stand at 0, 1, ..., S-1.
+            self-attention the keys stand there too; keys of their own stand at 0, 1, ..., S-1. A position beyond a growing
+            cache is an error, except in a compiled function, which can't see it coming and spoils the cache.
         cache: A dictionary from `growing_cache` (self-attention: the query's own keys and values are written into it at
             `positions`, and each query sees what stands at its position and before) or from `fixed_cache` (cross-attention:
             it is only read, and `value` and `key` are not needed). Where several queries of a sentence are alternatives and
@@ -69,7 +72,8 @@ class MultiHeadAttention(keras.layers.Layer):
 
     Masking:
         All masks given, explicit or attached to the inputs by Keras, are joined by a logical and. A row that may attend to
-        nothing has weights of zero, so that only the bias of the output projection is left of it.
+        nothing has weights of zero, so that only the bias of the output projection is left of it. Integers 0 and 1 are taken
+        for booleans. Floats are refused: 0 means "may attend" in masks that are added to scores, and "may not" in others.
 
     Example:
 
@@ -85,28 +89,24 @@ class MultiHeadAttention(keras.layers.Layer):
         value_dim: int | None = None,
         output_dim: int | None = None,
         dropout: float = 0.0,
-        use_bias: bool = True,
-        kernel_initializer="glorot_uniform",
-        bias_initializer="zeros",
         **kwargs,
     ):
         super().__init__(**kwargs)
-        for name, size in {"num_heads": num_heads, "key_dim": key_dim}.items():
-            if size < 1:
-                raise ValueError(f"`{name}` must be a positive integer. Received: {name}={size}")
+        check_sizes(num_heads=num_heads, key_dim=key_dim)
+        check_sizes(value_dim=value_dim, output_dim=output_dim, optional=True)
         self.num_heads = num_heads
         self.key_dim = key_dim
         self.value_dim = value_dim
         self.output_dim = output_dim
         self.dropout = dropout
-        self.use_bias = use_bias
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.bias_initializer = keras.initializers.get(bias_initializer)
-        self.supports_masking = True
+        self.input_spec = keras.InputSpec(ndim=3)  # That of the query.
+        self.key_width = self.value_width = None
 
     def build(self, query_shape, value_shape=None, key_shape=None):
         value_shape = value_shape or query_shape
         key_shape = key_shape or value_shape
+        self.input_spec = keras.InputSpec(ndim=3, axes={-1: query_shape[-1]})
+        self.key_width, self.value_width = key_shape[-1], value_shape[-1]
         value_dim = self.value_dim or self.key_dim
         self.query_dense = self.make_projection("query", self.num_heads * self.key_dim)
         self.key_dense = self.make_projection("key", self.num_heads * self.key_dim)
@@ -120,14 +120,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def make_projection(self, name: str, units: int) -> keras.layers.Layer:
         """Makes one of the four linear maps: `query`, `key`, `value` or `output`."""
-        return keras.layers.Dense(
-            units,
-            use_bias=self.use_bias,
-            kernel_initializer=initializer_for(self.kernel_initializer, name),
-            bias_initializer=initializer_for(self.bias_initializer, name),
-            dtype=self.dtype_policy,
-            name=name,
-        )
+        return keras.layers.Dense(units, **self.part_options(name))
 
     def project_query(self, query, positions):
         """Projects queries `(B, T, M)` that stand at `positions` to `(B, T, N, H)`."""
@@ -143,12 +136,13 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def project_output(self, context):
         """Concatenates the heads of `(B, T, N, H)` and projects them to `(B, T, M)`."""
-        length = ops.shape(context)[1]
-        return on_rows(self.output_dense, ops.reshape(context, (-1, length, math.prod(context.shape[2:]))))
+        shape = size_of_batch(context), ops.shape(context)[1], math.prod(context.shape[2:])
+        return on_rows(self.output_dense, ops.reshape(context, shape))
 
     def split_heads(self, x):
         """Takes `(B, T, N * H)` apart into heads, `(B, T, N, H)`."""
-        return ops.reshape(x, (-1, ops.shape(x)[1], self.num_heads, x.shape[-1] // self.num_heads))
+        shape = size_of_batch(x), ops.shape(x)[1], self.num_heads, x.shape[-1] // self.num_heads
+        return ops.reshape(x, shape)
 
     def score_bias(self, query_positions, key_positions):
         """Returns what is added to the scaled products: `None`, or a tensor that broadcasts to `(B, N, T, S)`."""
@@ -171,8 +165,9 @@ class MultiHeadAttention(keras.layers.Layer):
             A tuple: the context `(B, T, N, H)`, and the weights `(B, N, T, S)` or `None`.
         """
         # TensorFlow has no fused kernel: `ops.dot_product_attention` is the products below, written as einsums. The kernels of
-        # the others want keys and values of one width.
+        # the others want keys and values of one width, and some of each.
         fusible = keras.backend.backend() != "tensorflow" and query.shape[-1] == value.shape[-1]
+        fusible = fusible and 0 not in (query.shape[1], key.shape[1])
         if fusible and not return_scores and not (training and self.dropout > 0):
             return fused_attention(query, key, value, mask, bias, is_causal), None
         if is_causal:
@@ -203,6 +198,8 @@ class MultiHeadAttention(keras.layers.Layer):
         return_attention_scores=False,
         training=None,
     ):
+        masks = {"attention_mask": attention_mask, "query_mask": query_mask, "value_mask": value_mask, "key_mask": key_mask}
+        self.check_inputs(query, value, key, cache, masks)
         if value is None and cache is None and value_mask is None:
             value_mask = query_mask
 
@@ -261,6 +258,22 @@ class MultiHeadAttention(keras.layers.Layer):
             keys, values = cache["fixed_key"], cache["fixed_value"]  # (B, N, S, H)
         return heads_first(keys), heads_first(values), ops.arange(ops.shape(keys)[2]), cache
 
+    def check_inputs(self, query, value, key, cache, masks: dict):
+        """Raises a `ValueError` for inputs and masks that don't fit each other, as far as their shapes are known."""
+        check_masks(**masks)
+        batch_size, length = query.shape[:2]
+        check_shape("value", value, (batch_size, None, self.value_width))
+        num_keys = length if value is None else value.shape[1]
+        check_shape("key", key, (batch_size, num_keys, self.key_width))
+        if cache is not None:
+            keys = cache.get("key", cache.get("fixed_key"))
+            num_keys = None if keys is None else keys.shape[2]
+        forms = (length, num_keys), (batch_size, length, num_keys), (batch_size, self.num_heads, length, num_keys)
+        check_shape("attention_mask", masks["attention_mask"], *forms)
+        check_shape("query_mask", masks["query_mask"], (batch_size, length))
+        check_shape("value_mask", masks["value_mask"], (batch_size, num_keys))
+        check_shape("key_mask", masks["key_mask"], (batch_size, num_keys))
+
     def growing_cache(self, batch_size, length: int) -> dict:
         """Makes an empty cache for self-attention, with room for `length` positions: `{"key", "value"}`, `(B, N, L, H)`."""
         shape = (batch_size, self.num_heads, length)
@@ -271,7 +284,10 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def fixed_cache(self, value, key=None) -> dict:
         """Projects keys and values once, for all steps of cross-attention: `{"fixed_key", "fixed_value"}`, `(B, N, S, H)`."""
+        check_built(self, "fixed_cache")
         key = value if key is None else key
+        check_shape("value", value, (None, None, self.value_width))
+        check_shape("key", key, (*value.shape[:2], self.key_width))
         positions = ops.arange(ops.shape(key)[1])
         return {
             "fixed_key": heads_first(self.project_key(key, positions)),
@@ -281,6 +297,8 @@ class MultiHeadAttention(keras.layers.Layer):
     def write_cache(self, cache: dict, key, value, positions) -> dict:
         """Writes keys and values `(B, T, N, H)` into a growing cache at `positions`, `(T,)` or `(B, T)`, or from `slot` on."""
         written = {}
+        if "slot" not in cache:
+            check_positions(positions, key.shape[1], cache["key"].shape[2])
         for name, new in {"key": key, "value": value}.items():
             if "slot" in cache:
                 written[name] = write_from(cache[name], new, cache["slot"], cache.get("slot_rows"))
@@ -298,6 +316,8 @@ class MultiHeadAttention(keras.layers.Layer):
         return (*query_shape[:-1], self.output_dim or query_shape[-1])
 
     def compute_output_spec(self, query, value=None, key=None, *args, cache=None, return_attention_scores=False, **kwargs):
+        masks = ("attention_mask", "query_mask", "value_mask", "key_mask")
+        self.check_inputs(query, value, key, cache, {name: kwargs.get(name) for name in masks})
         results = [keras.KerasTensor(self.compute_output_shape(query.shape), dtype=self.compute_dtype)]
         keys = query if value is None else value
         if cache is not None:
@@ -317,7 +337,4 @@ class MultiHeadAttention(keras.layers.Layer):
             "value_dim": self.value_dim,
             "output_dim": self.output_dim,
             "dropout": self.dropout,
-            "use_bias": self.use_bias,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
         }

@@ -23,4 +23,9 @@ def on_rows(dense, x):
     length = ops.shape(x)[1]
     kernel = kernel_in_use(dense)
     y = dense(ops.reshape(x, (-1, x.shape[-1]))) if kernel is None else kernel(x)
-    return ops.reshape(y, (-1, length, y.shape[-1]))
+    return ops.reshape(y, (size_of_batch(x), length, y.shape[-1]))
+
+
+def size_of_batch(x):
+    """Returns what to reshape `(B, T, ...)` to in place of B: -1, which costs nothing in a graph, unless T is known to be 0."""
+    return ops.shape(x)[0] if x.shape[1] == 0 else -1

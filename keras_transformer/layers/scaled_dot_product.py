@@ -21,6 +21,8 @@ def attention_weights(query, key, mask=None, bias=None):
     scores = ops.cast(ops.matmul(query, key), "float32")  # (B, N, T, S)
     if bias is not None:
         scores = scores + ops.cast(bias, "float32")
+    if scores.shape[-1] == 0:
+        return scores  # No keys: JAX has no largest score of none.
     if mask is None:
         return ops.softmax(scores, axis=-1)
     # A finite stand-in for minus infinity: a row without any key then has no NaN to hide, in the gradient either.

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_transformer.layers.checks import check_built
 from keras_transformer.layers.spaced_kernel import kernel_in_use
 
 DIGIT = 128  # A position is written with three digits of this base: 2,097,152 positions from three tables of 128 rows.
@@ -96,6 +97,7 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
         in_use = kernel_in_use(self)
         if in_use is not None:
             return in_use(positions)
+        check_built(self, "encode")
         sine = cosine = None
         rest = ops.cast(positions, "int32")
         for table in self.tables:

@@ -2,13 +2,14 @@
 
 import keras
 
+from keras_transformer.layers.checks import check_sizes
 from keras_transformer.layers.feed_forward import FeedForward
-from keras_transformer.layers.initializers import initializer_for
 from keras_transformer.layers.lean_norm import normalize
 from keras_transformer.layers.multi_head_attention import MultiHeadAttention
+from keras_transformer.layers.projecting_layer import ProjectingLayer
 
 
-class TransformerBlock(keras.layers.Layer):
+class TransformerBlock(ProjectingLayer):
     """The options of a block, the methods that make its parts, and the residual connection around each sublayer.
 
         post-norm: LayerNorm(x + Dropout(Sublayer(x)))                             (sections 3.1 and 5.4)
@@ -28,11 +29,10 @@ class TransformerBlock(keras.layers.Layer):
         dropout: Rate of dropout on the output of each sublayer.
         attention_dropout: Rate of dropout on the attention weights.
         activation_dropout: Rate of dropout within the feed-forward network.
-        use_bias: Whether attention and feed-forward projections have biases.
         layer_norm_epsilon: Epsilon of the normalizations.
-        kernel_initializer: Initializer of the kernels; each gets a clone of its own.
-        bias_initializer: Initializer of the biases.
-        **kwargs: `name`, `dtype`, `trainable` of every Keras layer.
+        use_bias, kernel_initializer, kernel_regularizer, kernel_constraint, bias_initializer, bias_regularizer,
+            bias_constraint: Options of the linear maps in attention and feed-forward network, as `keras.layers.Dense` has them.
+        **kwargs: `name`, `dtype`, `trainable`, `activity_regularizer` of every Keras layer.
     """
 
     def __init__(
@@ -46,13 +46,12 @@ class TransformerBlock(keras.layers.Layer):
         dropout: float = 0.1,
         attention_dropout: float = 0.0,
         activation_dropout: float = 0.0,
-        use_bias: bool = True,
         layer_norm_epsilon: float = 1e-6,
-        kernel_initializer="glorot_uniform",
-        bias_initializer="zeros",
         **kwargs,
     ):
         super().__init__(**kwargs)
+        check_sizes(feed_forward_dim=feed_forward_dim, num_heads=num_heads)
+        check_sizes(key_dim=key_dim, value_dim=value_dim, optional=True)
         if norm not in ("post", "pre"):
             raise ValueError(f'`norm` must be "post" or "pre". Received: norm={norm!r}')
         self.feed_forward_dim = feed_forward_dim
@@ -64,11 +63,8 @@ class TransformerBlock(keras.layers.Layer):
         self.dropout = dropout
         self.attention_dropout = attention_dropout
         self.activation_dropout = activation_dropout
-        self.use_bias = use_bias
         self.layer_norm_epsilon = layer_norm_epsilon
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.bias_initializer = keras.initializers.get(bias_initializer)
-        self.supports_masking = True
+        self.input_spec = keras.InputSpec(ndim=3)
 
     def make_self_attention(self, model_dim: int) -> keras.layers.Layer:
         """Makes the attention of the input to itself."""
@@ -86,26 +82,14 @@ class TransformerBlock(keras.layers.Layer):
             key_dim=self.key_dim or model_dim // self.num_heads,
             value_dim=self.value_dim or model_dim // self.num_heads,
             dropout=self.attention_dropout,
-            use_bias=self.use_bias,
-            kernel_initializer=initializer_for(self.kernel_initializer, name),
-            bias_initializer=initializer_for(self.bias_initializer, name),
-            dtype=self.dtype_policy,
-            name=name,
+            **self.part_options(name),
             **options,
         )
 
     def make_feed_forward(self, model_dim: int) -> keras.layers.Layer:
         """Makes the feed-forward network."""
-        return FeedForward(
-            self.feed_forward_dim,
-            activation=self.activation,
-            dropout=self.activation_dropout,
-            use_bias=self.use_bias,
-            kernel_initializer=initializer_for(self.kernel_initializer, "feed_forward"),
-            bias_initializer=initializer_for(self.bias_initializer, "feed_forward"),
-            dtype=self.dtype_policy,
-            name="feed_forward",
-        )
+        options = {"activation": self.activation, "dropout": self.activation_dropout}
+        return FeedForward(self.feed_forward_dim, **options, **self.part_options("feed_forward"))
 
     def make_norm(self, name: str) -> keras.layers.Layer:
         """Makes the normalization of one sublayer."""
@@ -114,6 +98,21 @@ class TransformerBlock(keras.layers.Layer):
     def make_dropout(self, name: str) -> keras.layers.Layer:
         """Makes the dropout on the output of one sublayer."""
         return keras.layers.Dropout(self.dropout, dtype=self.dtype_policy, name=name)
+
+    def attend(self, name: str, *inputs, cache: dict | None = None, **options) -> tuple:
+        """Calls the attention layer `name`. It need not know options that are not given.
+
+        Returns:
+            A tuple: its output; the block's cache, with what this layer wrote; a list with its scores, if they were asked for.
+        """
+        options = {option: value for option, value in options.items() if value is not None and value is not False}
+        if cache is not None:
+            options["cache"] = cache[name]
+        results = getattr(self, name)(*inputs, **options)
+        output, *others = results if isinstance(results, tuple | list) else [results]
+        if cache is not None:
+            cache = {**cache, name: others.pop(0)}
+        return output, cache, others
 
     def enter(self, x, norm):
         """Returns what a sublayer gets to see of `x`."""
@@ -136,8 +135,5 @@ class TransformerBlock(keras.layers.Layer):
             "dropout": self.dropout,
             "attention_dropout": self.attention_dropout,
             "activation_dropout": self.activation_dropout,
-            "use_bias": self.use_bias,
             "layer_norm_epsilon": self.layer_norm_epsilon,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
         }

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from keras_transformer.layers import FeedForward
 from tests.gradients import numpy_of
@@ -23,3 +24,13 @@ def test_inner_dropout_works_in_training_only(random):
     x = random.normal(size=(2, 3, 8)).astype("float32")
     assert np.array_equal(numpy_of(layer(x)), numpy_of(layer(x)))
     assert not np.array_equal(numpy_of(layer(x, training=True)), numpy_of(layer(x, training=True)))
+
+
+def test_no_positions_have_no_output():
+    assert tuple(FeedForward(12)(np.ones((2, 0, 8), "float32")).shape) == (2, 0, 8)
+
+
+@pytest.mark.parametrize("sizes", [{"feed_forward_dim": 0}, {"feed_forward_dim": 8, "output_dim": 0}])
+def test_impossible_sizes_are_refused(sizes):
+    with pytest.raises(ValueError, match="must be a positive integer"):
+        FeedForward(**sizes)

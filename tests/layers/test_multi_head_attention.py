@@ -292,6 +292,128 @@ def test_a_seeded_initializer_is_reproducible():
         assert np.array_equal(numpy_of(a), numpy_of(b))
 
 
-def test_impossible_sizes_are_refused():
-    with pytest.raises(ValueError, match="num_heads=0"):
-        MultiHeadAttention(0, 8)
+@pytest.mark.parametrize("name", ["num_heads", "key_dim", "value_dim", "output_dim"])
+@pytest.mark.parametrize("size", [0, -2, 1.5])
+def test_impossible_sizes_are_refused(name, size):
+    with pytest.raises(ValueError, match=f"`{name}` must be a positive integer.* Received: {name}={size}"):
+        MultiHeadAttention(**{"num_heads": 2, "key_dim": 4, name: size})
+
+
+def eager(*shape, dtype="float32"):
+    return np.ones(shape, dtype)
+
+
+def symbolic(*shape, dtype="float32"):
+    return keras.KerasTensor(shape, dtype)
+
+
+@pytest.mark.parametrize("tensor", [eager, symbolic])
+@pytest.mark.parametrize("shape", [(B, M), (B, 2, T, M)])
+def test_queries_of_another_rank_are_refused(tensor, shape):
+    with pytest.raises(ValueError, match=f"expected ndim=3, found ndim={len(shape)}"):
+        MultiHeadAttention(N, H)(tensor(*shape))
+
+
+@pytest.mark.parametrize("tensor", [eager, symbolic])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"value": (B, 2, M), "key": (B, 9, M)},
+            r"`key` must have the shape \(3, 2, 10\).* Received: key of shape \(3, 9, 10\)",
+        ),
+        ({"value": (B, 2, M), "key": (B, 1, M)}, "Received: key of shape"),
+        ({"value": (B, S, M), "key": (B, 2, S, M)}, "Received: key of shape"),
+        ({"key": (B, S, M)}, r"`key` must have the shape \(3, 4, 10\)"),
+        ({"value": (B, S, M + 1)}, r"`value` must have the shape \(3, any, 10\)"),
+        ({"value": (B - 1, S, M)}, "Received: value of shape"),
+        ({"value": (B, 1, M), "key_mask": (B, 7)}, r"`key_mask` must have the shape \(3, 1\)"),
+        ({"value": (B, S, M), "value_mask": (S,)}, r"`value_mask` must have the shape \(3, 6\)"),
+        ({"value": (B, S, M), "query_mask": (B, S)}, r"`query_mask` must have the shape \(3, 4\)"),
+        ({"value": (B, S, M), "attention_mask": (S, T)}, r"must have the shape \(4, 6\) or \(3, 4, 6\) or \(3, 2, 4, 6\)"),
+        ({"attention_mask": (T,)}, r"Received: attention_mask of shape \(4,\)"),
+    ],
+)
+def test_inputs_that_do_not_fit_each_other_are_refused(attention, tensor, arguments, message):
+    inputs = {name: tensor(*shape, dtype="bool" if "mask" in name else "float32") for name, shape in arguments.items()}
+    with pytest.raises(ValueError, match=message):
+        attention(tensor(B, T, M), **inputs)
+
+
+def test_a_query_of_another_width_is_refused(attention):
+    with pytest.raises(ValueError, match="expected axis -1 of input shape to have value 10"):
+        attention(eager(B, T, M + 1))
+
+
+@pytest.mark.parametrize("tensor", [eager, symbolic])
+@pytest.mark.parametrize("name, shape", [("attention_mask", (T, S)), ("query_mask", (B, T)), ("key_mask", (B, S))])
+def test_masks_of_floats_are_refused(attention, tensor, name, shape):
+    with pytest.raises(ValueError, match=f"`{name}` must be boolean.*`{name} > 0`.*`{name} >= 0`.*dtype float32"):
+        attention(tensor(B, T, M), tensor(B, S, M), **{name: tensor(*shape)})
+
+
+def test_masks_of_integers_are_taken_for_booleans(attention, random):
+    query, value, mask = normal(random, B, T, M), normal(random, B, S, M), random.random((B, T, S)) > 0.4
+    expected = numpy_of(attention(query, value, attention_mask=mask))
+    assert np.array_equal(numpy_of(attention(query, value, attention_mask=mask.astype("int32"))), expected)
+
+
+@pytest.mark.parametrize("with_scores", [False, True])
+def test_no_queries_have_no_output(attention, with_scores):
+    output, *scores = keras.tree.flatten(attention(eager(B, 0, M), eager(B, S, M), return_attention_scores=with_scores))
+    assert tuple(output.shape) == (B, 0, M)
+    assert [tuple(x.shape) for x in scores] == [(B, N, 0, S)] * with_scores
+    assert tuple(attention(eager(B, 0, M), use_causal_mask=True).shape) == (B, 0, M)
+
+
+@pytest.mark.parametrize("options", [{}, {"return_attention_scores": True}, {"key_mask": np.ones((B, 0), bool)}])
+def test_without_keys_only_the_bias_is_left(attention, random, options):
+    output, *_ = keras.tree.flatten(attention(normal(random, B, T, M), eager(B, 0, M), **options))
+    bias = numpy_of(attention.output_dense.bias)
+    np.testing.assert_allclose(numpy_of(output), np.broadcast_to(bias, (B, T, M)), atol=1e-6)
+
+
+@pytest.mark.parametrize("positions", [[5], [-1], [50]])
+def test_positions_that_a_cache_has_no_room_for_are_refused(attention, positions):
+    with pytest.raises(ValueError, match=r"room for positions from 0 to 4.* Received: 1 of them, positions=\[-?\d+\]"):
+        attention(eager(B, 1, M), positions=np.array(positions), cache=attention.growing_cache(B, 5))
+
+
+def test_more_tokens_than_a_cache_has_room_for_are_refused(attention):
+    with pytest.raises(ValueError, match=r"room for positions from 0 to 1.* Received: 4 of them"):
+        attention(eager(B, T, M), cache=attention.growing_cache(B, 2))
+
+
+def test_a_fixed_cache_wants_a_built_layer_and_inputs_that_fit(attention):
+    with pytest.raises(ValueError, match=r"`fixed_cache` needs what `build` makes. Call the layer on an input first"):
+        MultiHeadAttention(N, H).fixed_cache(eager(B, S, M))
+    with pytest.raises(ValueError, match="`key` must have the shape"):
+        attention.fixed_cache(eager(B, S, M), eager(B, S + 1, M))
+
+
+def counting(shape, dtype=None):
+    """An initializer that is a plain function."""
+    return keras.ops.cast(keras.ops.reshape(keras.ops.arange(np.prod(shape)), shape), dtype) / np.prod(shape)
+
+
+class Halves(keras.initializers.Initializer):
+    """An initializer that is registered nowhere."""
+
+    def __call__(self, shape, dtype=None):
+        return keras.ops.full(shape, 0.5, dtype)
+
+
+@pytest.mark.parametrize("initializer", [counting, Halves(), Halves])
+def test_initializers_of_the_users_own(initializer):
+    layer = MultiHeadAttention(2, 5, kernel_initializer=initializer)
+    layer.build((None, None, 10))
+    call = initializer() if isinstance(initializer, type) else initializer
+    np.testing.assert_allclose(numpy_of(layer.key_dense.kernel), numpy_of(call((10, 10), "float32")))
+
+
+def test_an_initializer_that_is_a_function_is_saved_as_keras_layers_save_it():
+    config = MultiHeadAttention(2, 5, kernel_initializer=counting).get_config()
+    dense = keras.layers.Dense(5, kernel_initializer=counting).get_config()
+    assert config["kernel_initializer"] == dense["kernel_initializer"]
+    with keras.saving.custom_object_scope({"counting": counting}):
+        assert MultiHeadAttention.from_config(config).kernel_initializer is counting

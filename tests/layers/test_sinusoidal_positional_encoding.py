@@ -88,3 +88,8 @@ def test_encodings_that_were_made_beforehand_are_looked_up(layout, monkeypatch):
     monkeypatch.setattr(layer, "tables", None)  # Nothing can be computed any more.
     with use_kernels({id(layer): EncodedPositions(table)}):
         np.testing.assert_array_equal(numpy_of(layer.encode(positions)), expected)
+
+
+def test_an_encoding_wants_a_width():
+    with pytest.raises(ValueError, match=r"`encode` needs what `build` makes. Call the layer on an input first"):
+        SinusoidalPositionalEncoding().encode(np.arange(3))
