@@ -7,6 +7,7 @@ it away.
 
 import contextlib
 import ctypes
+import errno
 import hashlib
 import os
 import re
@@ -159,6 +160,7 @@ def locked_place(target: Path) -> tuple[Path, contextlib.AbstractContextManager]
             continue  # Before it was locked, somebody took it for a leftover.
         except OSError as error:
             if error.errno not in locks.NO_LOCKS:
+                shutil.rmtree(place, ignore_errors=True)
                 raise
             lock = open(place / LOCK)  # noqa: SIM115 - there are no locks here, so that nobody clears it away either
         if (place / LOCK).exists():
@@ -229,9 +231,14 @@ def sync(folder: Path):
 
 
 def sync_entry(path: Path):
-    """Waits until a file, or the list of names of a directory, is on the disk."""
+    """Waits until a file, or the list of names of a directory, is on the disk, where the system can tell."""
+    if os.name != "posix":
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # Some file systems have nothing to wait for.
+            raise
     finally:
         os.close(descriptor)

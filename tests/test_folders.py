@@ -1,10 +1,11 @@
 """Files and folders that appear when they are complete, and what they may replace."""
 
+import errno
 import os
 
 import pytest
 
-from keras_transformer import folders
+from keras_transformer import folders, locks
 from keras_transformer.folders import check_replaceable, clear_leftovers, complete_folder, hidden_place, write_files
 from tests.dying import full_disk, killed
 
@@ -172,6 +173,29 @@ def test_where_nothing_can_be_locked_nothing_is_cleared(tmp_path, monkeypatch):
         clear_leftovers(tmp_path)
         assert place.is_dir()
     assert names_in(tmp_path) == []
+
+
+def test_a_place_that_cannot_be_locked_for_want_of_room_is_removed(tmp_path, monkeypatch):
+    def no_space(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(folders.locks, "hold_lock", no_space)
+    with pytest.raises(OSError, match=r"No space left on device. What was there before is untouched"):
+        write(tmp_path / "folder")
+    assert names_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("number", locks.NO_LOCKS)
+def test_a_file_system_without_locks(tmp_path, monkeypatch, number):
+    def no_locks(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(folders.locks.fcntl, "flock", no_locks)
+    write(tmp_path / "folder", text="old")
+    with complete_folder(tmp_path / "folder") as folder:
+        clear_leftovers(tmp_path)
+        assert folder.is_dir()
+    assert names_in(tmp_path) == ["folder"]
 
 
 def test_files_are_replaced_only_together(tmp_path):
