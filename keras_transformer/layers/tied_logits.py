@@ -58,18 +58,18 @@ class TiedLogits(keras.layers.Layer):
 
     def project(self, rows):
         """Multiplies rows `(..., M)` by the transposed embeddings: `(..., V)`."""
-        logits = ops.matmul(rows, ops.transpose(self.embedding.embeddings))
+        logits = ops.matmul(rows, ops.transpose(ops.cast(self.embedding.float_matrix(), self.compute_dtype)))
         return logits + self.bias if self.use_bias else logits
 
     def spaced_kernel(self) -> SpacedKernel:
         """Returns the transposed embeddings in a layout for products of few rows; see `layers.spaced_kernel`."""
-        kernel = with_gap(ops.transpose(self.embedding.embeddings))
+        kernel = with_gap(ops.transpose(self.embedding.float_matrix()))
         bias = ops.pad(self.bias, [[0, gap_for(self.embedding.vocabulary_size)]]) if self.use_bias else None
         return SpacedKernel(kernel, bias, None, self.embedding.vocabulary_size)
 
     def divided_kernel(self, count: int) -> DividedEntries:
         """Returns the embeddings in at most `count` parts; see `layers.divided_kernel`."""
-        matrix = self.embedding.embeddings
+        matrix = self.embedding.float_matrix()
         return DividedEntries(groups_of_rows(matrix, most_parts(matrix, count)), self.bias if self.use_bias else None)
 
     def compute_output_shape(self, input_shape):
