@@ -18,7 +18,8 @@ class TiedLogits(keras.layers.Layer):
     The layer is made with `dtype="float32"` in the model, so that logits are float32 under every dtype policy.
 
     Args:
-        embedding: The `TokenEmbedding` whose matrix is used. It stays the owner of its weights.
+        embedding: The `TokenEmbedding` whose matrix is used. It stays the owner of its weights. A copy of this layer that is made
+            from its config, as by `keras.models.clone_model`, uses the one of the same name that its input comes from.
         use_bias: Whether a bias is added (the paper has none).
         bias_initializer: Initializer of the bias.
         **kwargs: `name`, `dtype`, `trainable` of every Keras layer.
@@ -46,6 +47,13 @@ class TiedLogits(keras.layers.Layer):
         self.use_bias = use_bias
         self.bias_initializer = keras.initializers.get(bias_initializer)
         self.supports_masking = True
+
+    def __call__(self, inputs, *args, **kwargs):
+        above = None if self.embedding.built else embedding_above(inputs, self.embedding.name)
+        if above is not None:
+            self._tracker.untrack(self.embedding)
+            self.embedding = above
+        return super().__call__(inputs, *args, **kwargs)
 
     def build(self, input_shape):
         if not self.embedding.built:
@@ -85,4 +93,19 @@ class TiedLogits(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config):
-        return cls(**{**config, "embedding": keras.saving.deserialize_keras_object(config["embedding"])})
+        # Not built: whoever makes a copy of the graph has made a copy of the embedding already.
+        embedding = keras.saving.deserialize_keras_object({**config["embedding"], "build_config": None})
+        return cls(**{**config, "embedding": embedding})
+
+
+def embedding_above(x, name: str) -> TokenEmbedding | None:
+    """Returns the embedding of this name among the layers that a symbolic tensor was computed by, if there is one."""
+    waiting, seen = [x], set()
+    while waiting:
+        operation, call, _ = getattr(waiting.pop(), "_keras_history", (None, None, None))
+        if isinstance(operation, TokenEmbedding) and operation.name == name:
+            return operation
+        if operation is not None and (id(operation), call) not in seen:
+            seen.add((id(operation), call))
+            waiting.extend(operation._inbound_nodes[call].input_tensors)
+    return None
