@@ -82,8 +82,8 @@ def part_of(named: dict, name: str):
     """Returns a part or a weight by its name."""
     if name not in named:
         raise ValueError(
-            "The saved model was changed in a part that this one does not have. Load it without overrides of its shape or blocks. "
-            f"Received: {name!r}"
+            "The saved model was changed in a part that this one does not have. Load it without overrides of its shape and "
+            f"blocks. Received: {name!r}"
         )
     return named[name]
 

@@ -15,11 +15,12 @@ class TiedLogits(keras.layers.Layer):
 
         logits = x E^T + b, E the matrix of `embedding`                            (section 3.4)
 
-    The layer is made with `dtype="float32"` in the model, so that logits are float32 under every dtype policy.
+    The layer is made with `dtype="float32"` in the model, so that logits are float32 under every dtype policy. A quantized
+    matrix is multiplied as floats: `quantize` saves memory here, and rounds nothing but the matrix.
 
     Args:
-        embedding: The `TokenEmbedding` whose matrix is used. It stays the owner of its weights. A copy of this layer that is made
-            from its config, as by `keras.models.clone_model`, uses the one of the same name that its input comes from.
+        embedding: The `TokenEmbedding` whose matrix is used. It stays the owner of its weights. A copy of this layer that is
+            made from its config, as by `keras.models.clone_model`, uses the one of this name that its input comes from.
         use_bias: Whether a bias is added (the paper has none).
         bias_initializer: Initializer of the bias.
         **kwargs: `name`, `dtype`, `trainable` of every Keras layer.

@@ -52,11 +52,12 @@ class TokenEmbedding(keras.layers.Embedding):
         for name, size in {"vocabulary_size": vocabulary_size, "model_dim": model_dim}.items():
             if size < 1:
                 raise ValueError(f"`{name}` must be a positive integer. Received: {name}={size}")
-        own = keras.initializers.get(initializer)
+        initializer = keras.initializers.get(initializer)
+        default = keras.initializers.RandomNormal(stddev=model_dim**-0.5)
         super().__init__(
             vocabulary_size,
             model_dim,
-            embeddings_initializer=initializer_for(own or keras.initializers.RandomNormal(stddev=model_dim**-0.5), "embeddings"),
+            embeddings_initializer=initializer_for(initializer or default, "embeddings"),
             embeddings_regularizer=embeddings_regularizer,
             embeddings_constraint=embeddings_constraint,
             **kwargs,
@@ -64,7 +65,7 @@ class TokenEmbedding(keras.layers.Embedding):
         self.vocabulary_size = vocabulary_size
         self.model_dim = model_dim
         self.scale = scale
-        self.initializer = own
+        self.initializer = initializer
 
     def call(self, ids):
         return self.scaled(super().call(ids))
