@@ -163,7 +163,7 @@ class Transformer(keras.Model):
     def enable_lora(self, rank: int, alpha: float | None = None, parts: tuple[str, ...] = ("query", "value")):
         """Freezes the model and adds trainable low-rank updates to projections of every attention layer.
 
-        Call it before `compile`. Files keep the updates. `parts` names the projections: `"query"`, `"key"`, `"value"`, `"output"`.
+        Call it before `compile`; files keep it. `parts` names the projections: `"query"`, `"key"`, `"value"`, `"output"`.
         """
         for variable in self.trainable_variables:
             variable.trainable = False
