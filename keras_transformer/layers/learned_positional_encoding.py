@@ -97,10 +97,10 @@ class LearnedPositionalEncoding(keras.layers.Layer):
 
 
 def known_values(x) -> np.ndarray | None:
-    """Returns the numbers in a tensor, or `None` while a function is being compiled, when there are none yet."""
+    """Returns the numbers in a tensor, or `None` while shapes are inferred or a function is compiled: there are none yet."""
     if keras.backend.backend() == "tensorflow" and in_tensorflow_graph():
         return None
     try:
         return ops.convert_to_numpy(x)
-    except TypeError:  # What JAX raises for a tensor of a program that it compiles.
+    except (TypeError, NotImplementedError):  # What JAX and torch raise for a tensor without numbers.
         return None

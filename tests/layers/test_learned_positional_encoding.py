@@ -47,6 +47,18 @@ def test_compiled_positions_stay_among_the_learned_ones():
     np.testing.assert_array_equal(numpy_of(found)[0], numpy_of(layer.embeddings)[[0, 4, 5]])
 
 
+def test_shapes_are_inferred_without_values():
+    class Outer(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.inner = LearnedPositionalEncoding(max_length=6)
+
+        def call(self, x):
+            return self.inner(x, positions=keras.ops.arange(keras.ops.shape(x)[1]))
+
+    assert Outer()(keras.KerasTensor((None, 4, 8))).shape == (None, 4, 8)
+
+
 def test_float_positions_are_not_rounded(policy, random):
     layer = LearnedPositionalEncoding(max_length=300)
     x = random.normal(size=(1, 1, 8)).astype("float32")
