@@ -117,16 +117,28 @@ def quantization_of(parts: dict[str, keras.layers.Layer]) -> list[dict]:
 
 def quantize(layer: keras.layers.Layer, parts: list[keras.layers.Layer], mode: str, config):
     """Quantizes parts of a layer that are not quantized yet."""
-    chosen = {id(part) for part in parts if part.quantization_mode is None}
     gc.freeze()  # Keras collects garbage after each layer: a third of a second, unless what was there before is left out.
     try:
-        if isinstance(layer, keras.Model):  # With torch, Keras lets go of the old weights only so.
-            layer.quantize(mode, config=config, filters=lambda part: id(part) in chosen, type_check=False)
-        else:
-            for part in filter(lambda part: id(part) in chosen, parts):
+        for part in parts:
+            if part.quantization_mode is None:
                 part.quantize(mode, type_check=False, config=config)
     finally:
         gc.unfreeze()
+    if keras.backend.backend() == "torch":
+        for part in layer._flatten_layers():
+            part._track_variables()  # As `keras.Model.quantize` does, to let go of the old weights.
+
+
+class QuantizedParts:
+    """Lets files of functional models say which parts are quantized: a base class of layers that make their own parts."""
+
+    def get_build_config(self):
+        config, groups = super().get_build_config(), quantization_of(named_parts(self))
+        return {**config, "quantized": groups} if config and groups else config
+
+    def build_from_config(self, config):
+        super().build_from_config(config)
+        apply_changes(self, {"quantized": config.get("quantized", [])})
 
 
 class LowRankUpdates(keras.layers.Layer):

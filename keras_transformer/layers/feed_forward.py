@@ -2,12 +2,13 @@
 
 import keras
 
+from keras_transformer.layers.changes import QuantizedParts
 from keras_transformer.layers.initializers import initializer_for
 from keras_transformer.layers.rows import on_rows
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class FeedForward(keras.layers.Layer):
+class FeedForward(QuantizedParts, keras.layers.Layer):
     """Two linear maps with an activation between, applied to each position by itself.
 
         FFN(x) = max(0, x W_1 + b_1) W_2 + b_2                                     (section 3.3)

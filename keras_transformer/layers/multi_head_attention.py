@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_transformer.layers.attention_cache import at_places, grows, write_at, write_from
+from keras_transformer.layers.changes import QuantizedParts
 from keras_transformer.layers.initializers import initializer_for
 from keras_transformer.layers.rows import on_rows
 from keras_transformer.layers.scaled_dot_product import attention_weights, fused_attention, heads_first, with_head_axis
@@ -13,7 +14,7 @@ from keras_transformer.masks import causal_mask, combine_masks
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class MultiHeadAttention(keras.layers.Layer):
+class MultiHeadAttention(QuantizedParts, keras.layers.Layer):
     """Several attentions side by side, each on its own projection of queries, keys and values.
 
     With one input it is self-attention; with a second one, `value`, it is cross-attention from the first to the second.

@@ -2,13 +2,14 @@
 
 import keras
 
+from keras_transformer.layers.changes import QuantizedParts
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.initializers import initializer_for
 from keras_transformer.layers.lean_norm import normalize
 from keras_transformer.layers.multi_head_attention import MultiHeadAttention
 
 
-class TransformerBlock(keras.layers.Layer):
+class TransformerBlock(QuantizedParts, keras.layers.Layer):
     """The options of a block, the methods that make its parts, and the residual connection around each sublayer.
 
         post-norm: LayerNorm(x + Dropout(Sublayer(x)))                             (sections 3.1 and 5.4)

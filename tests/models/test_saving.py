@@ -89,6 +89,21 @@ def test_a_model_that_is_quantized_in_part_survives(tmp_path):
         np.testing.assert_array_equal(numpy_of(again(INPUTS)), numpy_of(model(INPUTS)))
 
 
+@pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")
+@pytest.mark.parametrize("mode", ["int8", "int4"])
+def test_quantized_layers_of_a_users_functional_model_survive(mode, tmp_path, random):
+    x = keras.Input((None, 16))
+    y = kt.layers.EncoderBlock(24, 2)(x)
+    z = kt.layers.FeedForward(24)(kt.layers.DecoderBlock(24, 2)(x, y))
+    model = keras.Model(x, kt.layers.MultiHeadAttention(2, 8)(z))
+    model.quantize(mode, filters=["query", "hidden"])
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    inputs = random.normal(size=(2, 3, 16)).astype("float32")
+    assert policies(again) == policies(model)
+    np.testing.assert_array_equal(numpy_of(again(inputs)), numpy_of(model(inputs)))
+
+
 @pytest.mark.parametrize("mode", [None, "int8"])
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")
 def test_low_rank_updates_survive_a_step_and_go_on(mode, tmp_path):
