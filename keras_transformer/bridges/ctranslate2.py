@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_transformer.folders import check_replaceable, complete_folder
 from keras_transformer.layers import DecoderBlock, EncoderBlock, MultiHeadAttention
+from keras_transformer.layers.spaced_kernel import parts_of
 from keras_transformer.models import Transformer
 
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH", "swish": "SWISH", "tanh": "Tanh", "sigmoid": "Sigmoid"}
@@ -121,6 +122,8 @@ def check_is_plain(model: Transformer):
             "CTranslate2 needs the same number of heads in encoder and decoder. Received: "
             f"{config.encoder_num_heads} and {config.decoder_num_heads}"
         )
+    if any(layer.quantization_mode is not None for layer in parts_of([model])):
+        raise ValueError("Give CTranslate2 the model as it was before `quantize`, and ask for `quantization` here")
     for block in [*model.parts.encoder_blocks, *model.parts.decoder_blocks]:
         attentions = [getattr(block, name) for name in ("self_attention", "cross_attention") if hasattr(block, name)]
         if type(block) not in (EncoderBlock, DecoderBlock) or any(type(one) is not MultiHeadAttention for one in attentions):

@@ -31,6 +31,7 @@ class PaddingMask(keras.layers.Layer):
     def __init__(self, pad_id: int = 0, **kwargs):
         super().__init__(**kwargs)
         self.pad_id = pad_id
+        self.autocast = False  # Float ids would be rounded to the dtype policy first.
 
     def call(self, ids):
         return padding_mask(ids, self.pad_id)

@@ -2,10 +2,11 @@
 
 import keras
 
+from keras_transformer.layers.changes import QuantizedParts
 from keras_transformer.layers.initializers import initializer_for
 
 
-class ProjectingLayer(keras.layers.Layer):
+class ProjectingLayer(QuantizedParts, keras.layers.Layer):
     """The options of a layer's linear maps, which `MultiHeadAttention`, `FeedForward` and the blocks hand down to their parts.
 
     Args:

@@ -87,6 +87,7 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
         self.layout = layout
         self.max_wavelength = max_wavelength
         self.supports_masking = True
+        self.autocast = False  # Float positions would be rounded to the dtype policy first.
 
     def build(self, input_shape):
         self.model_dim = input_shape[-1]
@@ -111,11 +112,11 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
         if self.layout == "halves":
             return ops.concatenate([sine, cosine], axis=-1)[..., : self.model_dim]
         pairs = ops.stack([sine, cosine], axis=-1)  # (..., M / 2, 2)
-        return ops.reshape(pairs, (*ops.shape(pairs)[:-2], -1))[..., : self.model_dim]
+        return ops.reshape(pairs, (*ops.shape(pairs)[:-2], 2 * pairs.shape[-2]))[..., : self.model_dim]
 
     def call(self, inputs, positions=None):
         positions = ops.arange(ops.shape(inputs)[1]) if positions is None else positions
-        return inputs + ops.cast(self.encode(positions), inputs.dtype)
+        return ops.cast(inputs, self.compute_dtype) + ops.cast(self.encode(positions), self.compute_dtype)
 
     def compute_output_shape(self, input_shape):
         return tuple(input_shape)

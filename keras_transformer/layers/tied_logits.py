@@ -15,10 +15,12 @@ class TiedLogits(keras.layers.Layer):
 
         logits = x E^T + b, E the matrix of `embedding`                            (section 3.4)
 
-    The layer is made with `dtype="float32"` in the model, so that logits are float32 under every dtype policy.
+    The layer is made with `dtype="float32"` in the model, so that logits are float32 under every dtype policy. A quantized
+    matrix is multiplied as floats: `quantize` saves memory here, and rounds nothing but the matrix.
 
     Args:
-        embedding: The `TokenEmbedding` whose matrix is used. It stays the owner of its weights.
+        embedding: The `TokenEmbedding` whose matrix is used. It stays the owner of its weights. A copy of this layer that is
+            made from its config, as by `keras.models.clone_model`, uses the one of this name that its input comes from.
         use_bias: Whether a bias is added (the paper has none).
         bias_initializer: Initializer of the bias.
         **kwargs: `name`, `dtype`, `trainable` of every Keras layer.
@@ -47,6 +49,13 @@ class TiedLogits(keras.layers.Layer):
         self.bias_initializer = keras.initializers.get(bias_initializer)
         self.supports_masking = True
 
+    def __call__(self, inputs, *args, **kwargs):
+        above = None if self.embedding.built else embedding_above(inputs, self.embedding.name)
+        if above is not None:
+            self._tracker.untrack(self.embedding)
+            self.embedding = above
+        return super().__call__(inputs, *args, **kwargs)
+
     def build(self, input_shape):
         if not self.embedding.built:
             self.embedding.build()
@@ -58,18 +67,18 @@ class TiedLogits(keras.layers.Layer):
 
     def project(self, rows):
         """Multiplies rows `(..., M)` by the transposed embeddings: `(..., V)`."""
-        logits = ops.matmul(rows, ops.transpose(self.embedding.embeddings))
+        logits = ops.matmul(rows, ops.transpose(ops.cast(self.embedding.float_matrix(), self.compute_dtype)))
         return logits + self.bias if self.use_bias else logits
 
     def spaced_kernel(self) -> SpacedKernel:
         """Returns the transposed embeddings in a layout for products of few rows; see `layers.spaced_kernel`."""
-        kernel = with_gap(ops.transpose(self.embedding.embeddings))
+        kernel = with_gap(ops.transpose(self.embedding.float_matrix()))
         bias = ops.pad(self.bias, [[0, gap_for(self.embedding.vocabulary_size)]]) if self.use_bias else None
         return SpacedKernel(kernel, bias, None, self.embedding.vocabulary_size)
 
     def divided_kernel(self, count: int) -> DividedEntries:
         """Returns the embeddings in at most `count` parts; see `layers.divided_kernel`."""
-        matrix = self.embedding.embeddings
+        matrix = self.embedding.float_matrix()
         return DividedEntries(groups_of_rows(matrix, most_parts(matrix, count)), self.bias if self.use_bias else None)
 
     def compute_output_shape(self, input_shape):
@@ -85,4 +94,19 @@ class TiedLogits(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config):
-        return cls(**{**config, "embedding": keras.saving.deserialize_keras_object(config["embedding"])})
+        # Not built: whoever makes a copy of the graph has made a copy of the embedding already.
+        embedding = keras.saving.deserialize_keras_object({**config["embedding"], "build_config": None})
+        return cls(**{**config, "embedding": embedding})
+
+
+def embedding_above(x, name: str) -> TokenEmbedding | None:
+    """Returns the embedding of this name among the layers that a symbolic tensor was computed by, if there is one."""
+    waiting, seen = [x], set()
+    while waiting:
+        operation, call, _ = getattr(waiting.pop(), "_keras_history", (None, None, None))
+        if isinstance(operation, TokenEmbedding) and operation.name == name:
+            return operation
+        if operation is not None and (id(operation), call) not in seen:
+            seen.add((id(operation), call))
+            waiting.extend(operation._inbound_nodes[call].input_tensors)
+    return None

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import keras
+from keras import ops
 
 from keras_transformer.layers import (
     LearnedPositionalEncoding,
@@ -52,6 +53,8 @@ class TransformerParts:
 
     def decode_step(self, target_ids, positions, cache):
         """Runs the decoder on the next tokens: ids `(B, T)` -> float32 logits `(B, T, V)`, cache."""
+        if keras.backend.is_float_dtype(getattr(positions, "dtype", "int32")):  # Blocks would round them first.
+            positions = ops.cast(positions, "int32")
         x = self.target_positions(self.target_embedding(target_ids), positions=positions)
         source_mask = cache["source_mask"]
         new_cache = {"source_mask": source_mask}

@@ -7,6 +7,7 @@ import os
 import keras
 
 from keras_transformer.layers import DecoderBlock, EncoderBlock
+from keras_transformer.layers.changes import LowRankUpdates, apply_changes, changes_of
 from keras_transformer.models.config import TransformerConfig
 from keras_transformer.models.parts import make_parts
 from keras_transformer.models.preset_files import (
@@ -162,7 +163,7 @@ class Transformer(keras.Model):
     def enable_lora(self, rank: int, alpha: float | None = None, parts: tuple[str, ...] = ("query", "value")):
         """Freezes the model and adds trainable low-rank updates to projections of every attention layer.
 
-        Call it before `compile`. `parts` names the projections: `"query"`, `"key"`, `"value"`, `"output"`.
+        Call it before `compile`; files keep it. `parts` names the projections: `"query"`, `"key"`, `"value"`, `"output"`.
         """
         for variable in self.trainable_variables:
             variable.trainable = False
@@ -172,7 +173,14 @@ class Transformer(keras.Model):
                 for part in parts:
                     getattr(attention, f"{part}_dense").enable_lora(rank, lora_alpha=alpha)
 
+    @property
+    def low_rank_updates(self) -> LowRankUpdates | None:
+        """What files keep of `enable_lora`; Keras finds it among the attributes."""
+        adapted = [part for part in self._flatten_layers() if getattr(part, "lora_enabled", False)]
+        return LowRankUpdates(adapted) if adapted else None
+
     def get_config(self):
+        changes = changes_of(self)
         return {
             "config": self.config.to_dict(),
             "encoder_block": registered_name(self.encoder_block),
@@ -181,11 +189,14 @@ class Transformer(keras.Model):
             "decoder_block_options": keras.saving.serialize_keras_object(self.decoder_block_options),
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             "name": self.name,
+            **({"changes": changes} if changes else {}),
         }
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
-        return cls(**arguments_from_config(config, custom_objects))
+        model = cls(**arguments_from_config(config, custom_objects))
+        apply_changes(model, config.get("changes", {}))
+        return model
 
     @classmethod
     def from_preset(cls, preset: str | os.PathLike, **overrides) -> "Transformer":
@@ -213,6 +224,7 @@ class Transformer(keras.Model):
             reason = error if isinstance(error, ValueError) else repr(error)
             raise ValueError(f"The config.json in {preset} does not describe a model that can be made: {reason}") from error
         model = cls(**{**arguments, "config": arguments["config"].replace(**overrides)})
+        apply_changes(model, saved.get("changes", {}))
         load_preset_weights(preset, model)
         return model
 
@@ -223,7 +235,7 @@ class Transformer(keras.Model):
 
 def arguments_from_config(config: dict, custom_objects: dict | None = None) -> dict:
     """Turns what `Transformer.get_config` returned, or a part of it, back into arguments of the constructor."""
-    arguments = dict(config)
+    arguments = {name: value for name, value in config.items() if name != "changes"}
     arguments["config"] = TransformerConfig.from_dict(config["config"])
     for name in ("encoder_block", "decoder_block"):
         if name in config:

@@ -77,6 +77,10 @@ def test_what_ctranslate2_cannot_compute(tmp_path):
         write_model(rotary_transformer(vocabulary_size=40), TOKENS, TOKENS, tmp_path / "model")
     with pytest.raises(ValueError, match="knows the activations"):
         write_model(make_model(vocabulary_size=40, activation="selu"), TOKENS, TOKENS, tmp_path / "model")
+    model = make_model(vocabulary_size=40)
+    model.parts.target_embedding.quantize("int8")
+    with pytest.raises(ValueError, match="as it was before `quantize`"):
+        write_model(model, TOKENS, TOKENS, tmp_path / "model")
     with pytest.raises(ValueError, match="The model has 40 source tokens, the tokenizer has 39"):
         write_model(make_model(vocabulary_size=40), TOKENS[:-1], TOKENS, tmp_path / "model")
     with pytest.raises(ValueError, match="`quantization` must be one of"):

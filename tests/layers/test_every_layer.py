@@ -59,7 +59,7 @@ def test_every_registered_layer_is_checked(seen):
 def test_config_holds_every_constructor_argument(cls):
     arguments = set()
     for base in cls.__mro__:
-        if base is keras.layers.Layer:
+        if base.__module__.startswith("keras."):
             break
         if "__init__" in vars(base):
             arguments |= set(inspect.signature(base.__init__).parameters) - {"self", "args", "kwargs"}

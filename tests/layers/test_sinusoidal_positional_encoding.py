@@ -93,3 +93,17 @@ def test_encodings_that_were_made_beforehand_are_looked_up(layout, monkeypatch):
 def test_an_encoding_wants_a_width():
     with pytest.raises(ValueError, match=r"`encode` needs what `build` makes. Call the layer on an input first"):
         SinusoidalPositionalEncoding().encode(np.arange(3))
+
+
+def test_float_positions_are_not_rounded(policy):
+    layer = SinusoidalPositionalEncoding()
+    x = np.zeros((1, 1, 8), "float32")
+    same = layer(x, positions=np.array([257.0])) - layer(x, positions=np.array([257]))
+    assert np.array_equal(numpy_of(keras.ops.cast(same, "float32")), np.zeros((1, 1, 8)))
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "halves"])
+def test_no_positions(layout):
+    layer = SinusoidalPositionalEncoding(layout)
+    x = np.zeros((2, 0, 8), "float32")
+    assert tuple(layer(x).shape) == tuple(layer(x, positions=np.zeros((0,), "int32")).shape) == (2, 0, 8)

@@ -224,6 +224,24 @@ def test_lora_trains_only_the_low_rank_updates(random):
     assert np.abs(numpy_of(model(inputs)) - before).max() > 0
 
 
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+def test_float_ids_and_positions_are_not_rounded(positions, policy):
+    model = kt.Transformer(
+        small_config(
+            vocabulary_size=4000, positions=positions, max_length=300, num_encoder_layers=1, num_decoder_layers=1, pad_id=3328
+        )
+    )
+    inputs = {"source_ids": np.array([[257, 1001, 3333]]), "target_ids": np.array([[1, 2049, 3333]])}
+    floats = {name: ids.astype("float32") for name, ids in inputs.items()}
+    np.testing.assert_array_equal(numpy_of(model(floats)), numpy_of(model(inputs)))
+    encoded = model.encode(inputs["source_ids"])
+    assert not numpy_of(keras.ops.cast(model.encode(floats["source_ids"]) - encoded, "float32")).any()
+    cache = model.make_cache(encoded, np.ones((1, 3), "bool"), length=260)
+    step, _ = model.decode_step(inputs["target_ids"][:, 2:], np.array([257]), cache)
+    same, _ = model.decode_step(floats["target_ids"][:, 2:], np.array([257.0]), cache)
+    np.testing.assert_array_equal(numpy_of(same), numpy_of(step))
+
+
 def test_summary_names_every_block(capsys):
     model = kt.Transformer(small_config())
     lines = []
