@@ -95,7 +95,7 @@ class DecoderBlock(TransformerBlock):
         return [getattr(self.self_attention, name, None) for name in ("query_dense", "key_dense", "value_dense")]
 
     def call(self, inputs, encoded=None, encoded_mask=None, positions=None, cache=None, training=None):
-        entrance = kernel_in_use(self)  # See `layers.folded_norm`.
+        entrance = kernel_in_use(self.self_attention_dropout)  # See `layers.folded_norm`.
         x = inputs if entrance is None else entrance(inputs)
         if cache is not None:
             cache = dict(cache)
