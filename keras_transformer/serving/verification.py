@@ -181,6 +181,6 @@ def run_signatures(folder: Path, requests: dict[str, dict]) -> dict[str, dict]:
         env=environment,
         check=False,
     )
-    if result.returncode:
+    if result.returncode:  # Also if one of the requests could not be answered.
         raise ValueError(f"TensorFlow's runtime cannot run the export: {result.stderr.strip()[-2000:]}")
     return dict(zip(requests, map(json.loads, result.stdout.splitlines()), strict=True))
