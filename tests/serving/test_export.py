@@ -13,6 +13,7 @@ import sys
 import keras
 import numpy as np
 import pytest
+import yaml
 
 import keras_transformer as kt
 from keras_transformer.serving.export import SAMPLES
@@ -375,12 +376,17 @@ def test_what_lies_beside_the_versions(version, translator):
     batching = (folder / "batching_parameters.txt").read_text()
     assert "max_batch_size { value: 32 }" in batching and batching.count("allowed_batch_sizes: ") == 6
     written = ("docker-compose.yml", "docker-compose.gpu.yml", "monitoring.config", "session.config", "README.md")
+    for name, on_cpu in {"docker-compose.yml": True, "docker-compose.gpu.yml": False}.items():
+        (service,) = yaml.safe_load((folder / name).read_text())["services"].values()
+        assert service.get("environment") == (["TF_ENABLE_ONEDNN_OPTS=1"] if on_cpu else None)
     for name in (*written, "playground.html"):
         assert "$" not in (folder / name).read_text().replace("$PWD", "").replace("${", "") or name == "playground.html"
 
 
 def test_commands_of_the_readme_are_commands(version):
     lines = re.sub(r"\\\n\s*", "", (version.parent / "README.md").read_text()).splitlines()
+    (run,) = [shlex.split(line) for line in lines if line.startswith("    docker run")]
+    assert run[run.index("-e") + 1] == "TF_ENABLE_ONEDNN_OPTS=1" and run.index("-e") < run.index("tensorflow/serving:2.20.0")
     commands = [shlex.split(line) for line in lines if line.startswith("    curl")]
     assert len(commands) == 3
     for _, _, body, address in commands:
