@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_transformer.attention import attention_scores
+from keras_transformer.text.cutting import cut_text, most_bytes
 from keras_transformer.translator import Translation, Translator
 
 RUNTIME = Path(__file__).with_name("runtime.py")
@@ -83,6 +84,7 @@ def verify(folder: Path, translator: Translator, texts: Sequence[str], limits):
 
 def fitting(text: str, tokenizer, limit: int) -> str:
     """Returns a text if it has no more tokens than the limit, or a beginning that has not."""
+    text, _ = cut_text(text, most_bytes(tokenizer, limit))
     ids = tokenizer.encode(text)
     beginning = text if len(ids) <= limit else tokenizer.decode(ids[:limit])
     while len(tokenizer.encode(beginning)) > limit:

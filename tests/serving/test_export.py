@@ -229,7 +229,7 @@ def test_the_check_takes_its_own_answers(checked_answers, monkeypatch):
 
 def assert_aligned(translator, sources, aligned, beam_size):
     """The tokens are those of both sides, and the weights those of `attend`."""
-    for number in range(4):
+    for number in range(min(4, len(sources))):
         pieces = [*translator.tokenizer.source.tokens(sources[number]), "</s>"]
         assert [token for token in decoded(aligned["source_tokens"][number]) if token] == pieces
         own = translator.attend(sources[number], beam_size=beam_size)
@@ -318,6 +318,23 @@ def test_no_text_makes_it_fail(session, size, seen):
             else:
                 assert np.isfinite(values).all()
     seen(f"{len(bad):,} hostile strings in batches of 67")
+
+
+def test_texts_that_are_far_too_long_are_cut_as_the_translator_cuts_them(translator, session):
+    sources = ["eins zwei " * 100_000, " " * 1_000_000 + "eins", "zwei" + " " * 1_000_000 + "drei", "eins"]
+    answer = session.run("serving_default", {"text": sources})
+    with pytest.warns(UserWarning, match="3 of 4 texts"):
+        expected = translator.translate(sources, return_scores=True)
+    assert answer["truncated"].tolist() == [one.truncated for one in expected] == [True, True, True, False]
+    assert_as_translated(answer, expected)
+    assert session.run("nbest", {"text": sources})["translations"][:, 0].tolist() == answer["translation"].tolist()
+    with pytest.warns(UserWarning, match="3 of 4"):
+        wanted = translator.score(sources, sources[::-1])
+    scored = session.run("score", {"source": sources, "target": sources[::-1]})
+    np.testing.assert_allclose(scored["log_probability"], wanted, rtol=1e-4, atol=1e-3)
+    aligned = session.run("align", {"text": sources})
+    assert_aligned(translator, sources[3:], {name: values[3:] for name, values in aligned.items()}, 3)
+    assert [token for token in decoded(aligned["source_tokens"][2]) if token] == ["▁zwei", "</s>"]
 
 
 def test_blank_texts_and_no_texts(session):
