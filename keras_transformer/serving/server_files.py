@@ -72,7 +72,7 @@ services:
     ports:  # On this machine only: the server asks nobody who they are.
       - "127.0.0.1:8500:8500"
       - "127.0.0.1:8501:8501"
-$environment    volumes:
+    volumes:
       - ./:/models/$name:ro
     command:
       - --model_config_file=/models/$name/models.config
@@ -95,15 +95,12 @@ $threads    restart: unless-stopped
       retries: 12
 $gpu""")
 
-CPU_ENVIRONMENT = """\
-    environment:  # TensorFlow takes its quicker matrix products by itself only on CPUs with VNNI, BF16 or AMX.
-      - TF_ENABLE_ONEDNN_OPTS=1
-"""
-
-CPU_THREADS = """\
+CPU = """\
       # Sentences share the cores, not the operations of one sentence.
       - --tensorflow_intra_op_parallelism=1
       - --tensorflow_inter_op_parallelism=0
+    environment:  # TensorFlow takes its quicker matrix products by itself only on CPUs with VNNI, BF16 or AMX.
+      - TF_ENABLE_ONEDNN_OPTS=1
 """
 
 GPU = """\
@@ -204,9 +201,8 @@ def write_server_files(folder: Path, name: str, version: int, info: dict, batch_
         "quoted_example": shlex.quote(example),
         "options": f'"beam_size": {defaults["beam_size"]}, "length_penalty": {defaults["length_penalty"]}, "max_length": 0',
     }
-    cpu = {"image": SERVER, "environment": CPU_ENVIRONMENT, "threads": CPU_THREADS, "gpu": "", "hint": ""}
-    hint = "  # with -f docker-compose.gpu.yml"
-    gpu = {"image": f"{SERVER}-gpu", "environment": "", "threads": "", "gpu": GPU, "hint": hint}
+    cpu = {"image": SERVER, "threads": CPU, "gpu": "", "hint": ""}
+    gpu = {"image": f"{SERVER}-gpu", "threads": "", "gpu": GPU, "hint": "  # with -f docker-compose.gpu.yml"}
     files = {
         "batching_parameters.txt": BATCHING.substitute(values),
         "monitoring.config": MONITORING,
