@@ -33,9 +33,9 @@ pytestmark = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason=
 # Exports by the place of the normalizations and the device, and what is special about them.
 EXPORTS = {
     ("post", "gpu"): {"max_beam_size": 5},
-    ("post", "cpu"): {"batch_sizes": [1], "samples": SAMPLES[:2]},
-    ("pre", "gpu"): {"batch_sizes": [1], "samples": SAMPLES[:2], "max_beam_size": 2},  # Narrower than the translator's own.
-    ("pre", "cpu"): {"batch_sizes": [1], "samples": SAMPLES[:2], "max_beam_size": 2},
+    ("post", "cpu"): {"batch_sizes": [1], "samples": SAMPLES[:2], "max_beam_size": 2},  # Narrower than the translator's own.
+    ("pre", "gpu"): {"batch_sizes": [1], "samples": SAMPLES[:2]},
+    ("pre", "cpu"): {"batch_sizes": [1], "samples": SAMPLES[:2]},
 }
 
 
