@@ -24,6 +24,7 @@ from keras_transformer.folders import clear_leftovers, complete_folder, file_dig
 from keras_transformer.json_files import read_json
 from keras_transformer.models import Transformer
 from keras_transformer.text import as_tokenizer, load_tokenizer
+from keras_transformer.text.cutting import cut_text, most_bytes
 from keras_transformer.text.strings import as_texts, clean_texts, is_single
 
 FORMAT = 1
@@ -81,6 +82,7 @@ class Translator:
         check_fit(model.config, self.tokenizer)
         check_bans(self.searchable(self.options), model.config.target_vocabulary_size, model.config.end_id)
         self._search = functools.lru_cache(16)(lambda options: compile_search(model, options))
+        self._most_bytes = functools.cache(lambda side, limit: most_bytes(getattr(self.tokenizer, side), limit))
         self._scoring = functools.cache(lambda: compile_scoring(model))
 
     def translate(
@@ -211,16 +213,22 @@ class Translator:
 
     # From text to ids.
 
-    def _encode_side(self, side: str, texts: Sequence[str]) -> list[list[int]]:
-        return getattr(self.tokenizer, side).encode(clean_texts(texts)) if texts else []
+    def _encode_side(self, side: str, texts: Sequence[str], limit: int) -> tuple[list[list[int]], list[bool]]:
+        """Returns at most so many ids of each text, and which of them were cut."""
+        if not texts:
+            return [], []
+        most = self._most_bytes(side, limit)
+        texts, are_cut = zip(*(cut_text(text, most) for text in clean_texts(texts)), strict=True)
+        rows = getattr(self.tokenizer, side).encode(list(texts))
+        truncated = [is_cut or len(row) > limit for is_cut, row in zip(are_cut, rows, strict=True)]
+        return [row[:limit] for row in rows], truncated
 
     def _encode_sources(self, texts: Sequence[str]) -> tuple[list[list[int]], list[bool]]:
         """Returns ids with their end, empty for blank texts, and which of them were cut."""
         limit = self.model.config.max_length - 1
-        rows = self._encode_side("source", texts)
-        warn_of_long(rows, limit, "texts")
-        truncated = [len(row) > limit for row in rows]
-        return [[*row[:limit], self.model.config.end_id] if row else [] for row in rows], truncated
+        rows, truncated = self._encode_side("source", texts, limit)
+        warn_of_long(truncated, limit, "texts")
+        return [[*row, self.model.config.end_id] if row else [] for row in rows], truncated
 
     def _encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
         """Returns the ids of given translations, cut where a translation of the longest source would be."""
@@ -228,9 +236,9 @@ class Translator:
         limit = config.max_length - 1
         if config.positions != "learned":
             limit = max(limit + options.extra_length, options.max_length or 0)
-        rows = self._encode_side("target", texts)
-        warn_of_long(rows, limit, "translations")
-        return [row[:limit] for row in rows]
+        rows, truncated = self._encode_side("target", texts, limit)
+        warn_of_long(truncated, limit, "translations")
+        return rows
 
     def _encode_prefixes(self, prefix: str | Sequence[str] | None, count: int) -> list[list[int]] | None:
         if prefix is None:
@@ -238,7 +246,7 @@ class Translator:
         prefixes = [prefix] * count if is_single(prefix) else as_texts(prefix, "prefix")
         if len(prefixes) != count:
             raise ValueError(f"`prefix` must be one text, or one for each of the {count} sources. Received: {len(prefixes)}")
-        return self._encode_side("target", prefixes)
+        return self.tokenizer.target.encode(clean_texts(prefixes)) if prefixes else []
 
     # The search.
 
@@ -399,12 +407,12 @@ def check_batch_tokens(batch_tokens: int) -> int:
     return whole(1, 2**63 - 1)("batch_tokens", batch_tokens)
 
 
-def warn_of_long(rows: list[list[int]], limit: int, what: str):
-    """Warns if some of the rows have to be cut."""
-    count = sum(len(row) > limit for row in rows)
+def warn_of_long(truncated: list[bool], limit: int, what: str):
+    """Warns if some of the texts had to be cut."""
+    count = sum(truncated)
     if count:
         warnings.warn(
-            f"{count} of {len(rows)} {what} have more than {limit} tokens, the most this model takes, and were cut. Go "
+            f"{count} of {len(truncated)} {what} have more than {limit} tokens, the most this model takes, and were cut. Go "
             "sentence by sentence, or give the model a larger `max_length`.",
             stacklevel=4,
         )

@@ -130,6 +130,16 @@ def test_a_long_text_is_cut_with_a_warning(translator):
     assert found[1].text == translator.translate("zwei", max_length=5)
 
 
+def test_a_long_text_is_cut_before_it_is_read(translator):
+    far = " " * 1_000_000 + "eins"
+    with pytest.warns(UserWarning, match="1 of 2 texts"):
+        found = translator.translate([far, "eins"], return_scores=True, max_length=5)
+    assert [one.truncated for one in found] == [True, False]
+    assert found[0].text == ""
+    with pytest.warns(UserWarning, match="1 of 1 translations"):
+        assert translator.score(["eins"], [far]) == translator.score(["eins"], [""])
+
+
 def test_save_and_load(translator, tmp_path):
     translator.save(tmp_path / "translator")
     loaded = kt.Translator.load(tmp_path / "translator")

@@ -1,5 +1,6 @@
 """Searches and scores as each backend runs them best: a graph on TensorFlow, programs on JAX, step by step on torch."""
 
+import operator
 import threading
 
 import keras
@@ -20,7 +21,8 @@ def compile_search(model, options: SearchOptions):
     """Returns a function from inputs to a result; see `Search`.
 
     Args:
-        model: A `Transformer`. The function always uses the weights that the model has when it is called.
+        model: A `Transformer`. The function always uses the weights that the model has when it is called, also those that
+            LoRA or quantization has given it meanwhile.
         options: `SearchOptions`.
 
     Returns:
@@ -29,7 +31,7 @@ def compile_search(model, options: SearchOptions):
     search = Search(model, options)
     if keras.backend.backend() == "tensorflow":
         alone = Search(model, options, num_threads=num_parts())
-        return in_parts(tensorflow_search(search), num_parts(), tensorflow_function(alone.graph_run))
+        return in_parts(tensorflow_search(search), num_parts(), tensorflow_function(model, alone.graph_run))
     if keras.backend.backend() == "jax":
         return jax_search(model, search)
     return torch_function(search.run)
@@ -42,7 +44,7 @@ def compile_scoring(model):
         return {"log_probs": log_probabilities(model, **inputs)}
 
     if keras.backend.backend() == "tensorflow":
-        return tensorflow_function(score)
+        return tensorflow_function(model, score)
     if keras.backend.backend() == "jax":
         compiled = jax_function(model, score)
         return lambda inputs: {name: np.asarray(value) for name, value in compiled(weights_of(model), inputs).items()}
@@ -53,10 +55,10 @@ def tensorflow_search(search: Search):
     """Returns a search in a graph; on a CPU, in one of two: with many hypotheses, it is worth copying the kernels first."""
     import tensorflow as tf  # noqa: TID251
 
-    few = tensorflow_function(search.graph_run)
+    few = tensorflow_function(search.model, search.graph_run)
     if tf.config.list_physical_devices("GPU") or not have_slow_dense(search.model.parts.decoder_blocks):
         return few
-    many = tensorflow_function(Search(search.model, search.options, spaces_kernels=True).graph_run)
+    many = tensorflow_function(search.model, Search(search.model, search.options, spaces_kernels=True).graph_run)
 
     def run(inputs: dict) -> dict:
         num_hypotheses = len(inputs["source_ids"]) * search.decoder.beam_size
@@ -65,25 +67,32 @@ def tensorflow_search(search: Search):
     return run
 
 
-def tensorflow_function(function):
-    """Returns a function as a graph, traced once for all batch sizes and lengths."""
+def tensorflow_function(model, function):
+    """Returns a function as a graph, traced once for all batch sizes and lengths, and anew if the model has other variables."""
     import tensorflow as tf  # noqa: TID251
 
-    graph = tf.function(function, autograph=False)
-    programs, lock = {}, threading.Lock()
+    programs, traced, lock = {}, [], threading.Lock()  # `traced` are the variables that programs were traced with.
 
     def program(inputs: dict):
         specs = {name: tf.TensorSpec([None] * array.ndim, array.dtype) for name, array in inputs.items()}
         with lock:
+            if not are_same(traced, model.variables):
+                programs.clear()
+                traced[:] = model.variables
             if tuple(specs) not in programs:
-                programs[tuple(specs)] = graph.get_concrete_function(specs)
-        return programs[tuple(specs)]
+                programs[tuple(specs)] = tf.function(function, autograph=False).get_concrete_function(specs)
+            return programs[tuple(specs)]
 
     def run(inputs: dict) -> dict:
         found = program(inputs)({name: tf.constant(array) for name, array in inputs.items()})
         return {name: value.numpy() for name, value in found.items()}
 
     return run
+
+
+def are_same(variables: list[keras.Variable], others: list[keras.Variable]) -> bool:
+    """Tells whether two lists hold the same variables; their values may have changed."""
+    return len(variables) == len(others) and all(map(operator.is_, variables, others))
 
 
 def weights_of(model) -> list:

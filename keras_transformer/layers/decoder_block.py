@@ -149,7 +149,7 @@ class DecoderBlock(TransformerBlock):
         self.check_encoded(encoded, cache)
         check_masks(encoded_mask=encoded_mask, attention_mask=attention_mask)
         options = {"positions": positions, "return_attention_scores": return_attention_scores, "training": training}
-        entrance = kernel_in_use(self)  # See `layers.folded_norm`.
+        entrance = kernel_in_use(self.self_attention_dropout)  # See `layers.folded_norm`.
         x = inputs if entrance is None else entrance(inputs)
         # Self-attention.
         y = self.enter(x, self.self_attention_norm)

@@ -68,7 +68,8 @@ def fold_norms(blocks: list[keras.layers.Layer], kernels: dict) -> dict:
             fold_into(kernel, norm)
         center(folded[id(output)].spaced)
         folded[id(norm)] = FoldedNorm(norm.epsilon)
-    return {**folded, id(blocks[0]): Centering()}
+    # The first block itself is no key: the twins that capture attention have its parts, and another identity.
+    return {**folded, id(blocks[0].self_attention_dropout): Centering()}
 
 
 def sublayers(block: DecoderBlock) -> list[tuple]:

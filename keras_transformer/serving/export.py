@@ -24,7 +24,7 @@ import numpy as np
 from keras_transformer.models import Transformer
 from keras_transformer.serving.server_files import BATCH_SIZES, write_server_files
 from keras_transformer.serving.verification import verify
-from keras_transformer.serving.versions import keep_newest, new_version
+from keras_transformer.serving.versions import BESIDE, keep_newest, new_version
 from keras_transformer.translator import Translator
 from keras_transformer.version import __version__
 
@@ -94,7 +94,7 @@ def export_saved_model(
         write_version(folder, directory.resolve().name, translator, limits, device, batch_sizes, samples)
         number = int(folder.name.split("-")[1])
         info = json.loads((folder / "export_info.json").read_text(encoding="utf8"))
-    write_server_files(directory, directory.resolve().name, number, info, batch_sizes, samples[0])
+        write_server_files(folder / BESIDE, directory.resolve().name, number, info, batch_sizes, samples[0])
     if keep is not None:
         keep_newest(directory, keep)
     return directory / str(number)
@@ -166,11 +166,15 @@ def write_version(
     from keras_transformer.serving.warm_up import write_warm_up
 
     served = ServedTranslator(translator, limits, device)
-    tf.saved_model.save(served, str(folder), signatures=served.signatures())
+    signatures = served.signatures()
+    options = {"beam_size": limits.beam_size, "length_penalty": float(translator.options.length_penalty), "max_length": 0}
+    try:
+        tf.saved_model.save(served, str(folder), signatures=signatures)
+        write_warm_up(folder, name, batch_sizes, samples[0].split(), options)
+    except tf.errors.OpError as error:  # What TensorFlow has for a full disk, behind the name of a function.
+        raise OSError(f"The export could not be written: {error.message.rpartition('}} ')[2]}") from error
     check_graph(read_graph(folder))
     slim_saved_model(folder, device)
-    options = {"beam_size": limits.beam_size, "length_penalty": float(translator.options.length_penalty), "max_length": 0}
-    write_warm_up(folder, name, batch_sizes, samples[0].split(), options)
     info = {**export_info(translator, limits, batch_sizes), "device": device}
     (folder / "export_info.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf8")
     verify(folder, translator, samples, limits)
@@ -221,17 +225,17 @@ def export_elsewhere(translator: Translator, directory: Path, settings: dict) ->
         command = [str(Path(folder) / "translator"), str(directory), "--settings", str(Path(folder) / "settings.json")]
         for module in sorted(modules):
             command += ["--import", module]
-        return Path(run_on_tensorflow(command))
-
-
-def run_on_tensorflow(arguments: list[str]) -> str:
-    """Runs this module on TensorFlow and returns the last line that it prints."""
-    environment = {**os.environ, "KERAS_BACKEND": "tensorflow", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-m", __spec__.name if __spec__ else __name__, *arguments]
-    result = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+        result = run_on_tensorflow(command)
     if result.returncode:
         raise ValueError("The export failed; the reason is above")
-    return result.stdout.splitlines()[-1]
+    return Path(result.stdout.splitlines()[-1])
+
+
+def run_on_tensorflow(arguments: list[str]) -> subprocess.CompletedProcess:
+    """Runs this module on TensorFlow. The last line that it prints is the folder of the version."""
+    environment = {**os.environ, "KERAS_BACKEND": "tensorflow", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-m", __spec__.name if __spec__ else __name__, *arguments]
+    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
 
 
 # === The command line ===
@@ -244,7 +248,7 @@ def load(folder: Path) -> Translator:
 
 
 def main(arguments: Sequence[str] | None = None):
-    """Exports what the command line asks for."""
+    """Exports what the command line asks for. What cannot be exported, or written, is an error in one line and exit code 2."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path, help="the folder of a run, or of a saved translator")
@@ -265,7 +269,10 @@ def main(arguments: Sequence[str] | None = None):
     parser.add_argument("--settings", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if keras.backend.backend() != "tensorflow":
-        print(run_on_tensorflow(arguments))
+        result = run_on_tensorflow(arguments)
+        if result.returncode:
+            sys.exit(result.returncode)
+        print(result.stdout.splitlines()[-1])
         return
     settings = {name: value for name, value in vars(options).items() if name not in ("run", "out", "imports", "settings")}
     if options.settings:
@@ -274,8 +281,9 @@ def main(arguments: Sequence[str] | None = None):
         importlib.import_module(module)
     try:
         print(export_saved_model(load(options.run), options.out, **settings))
-    except (ValueError, FileNotFoundError) as error:
-        sys.exit(f"error: {error}")
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ signature through a session. It is not TensorFlow Serving. The file needs numpy 
 
     python -I runtime.py SAVED_MODEL             # prints the signatures
     python -I runtime.py SAVED_MODEL < requests  # answers lines: {"signature": "serving_default", "inputs": {"text": ["..."]}}
+
+A line that cannot be answered gets {"error": "..."}, and the others are answered all the same; the exit code then is 1.
 """
 
 import argparse
@@ -484,10 +486,26 @@ def main():
     with SavedModelSession(options.folder, options.intra_op_threads, options.inter_op_threads, options.packages) as session:
         if sys.stdin.isatty():
             print_signatures(session.signatures)
-        for line in () if sys.stdin.isatty() else sys.stdin:
-            request = json.loads(line)
-            outputs = session.run(request.get("signature", "serving_default"), request["inputs"])
-            print(json.dumps({name: as_json(array.tolist()) for name, array in outputs.items()}), flush=True)
+            return
+        errors = []
+        for line in sys.stdin.buffer:
+            try:
+                found = answer(session, line)
+            except (ValueError, TypeError, RecursionError, TensorFlowError) as error:
+                found = {"error": str(error)}
+                errors.append(error)
+            print(json.dumps(found), flush=True)
+        if errors:
+            sys.exit(f"error: {len(errors)} lines could not be answered, the first because: {errors[0]}")
+
+
+def answer(session: SavedModelSession, line: bytes) -> dict:
+    """Answers a request in JSON with the outputs of its signature, in lists."""
+    request = json.loads(line)
+    if not isinstance(request, dict) or not isinstance(request.get("inputs"), dict):
+        raise ValueError(f'A request is an object such as {{"inputs": {{"text": ["..."]}}}}. Received: {line!r:.200}')
+    outputs = session.run(request.get("signature", "serving_default"), request["inputs"])
+    return {name: as_json(array.tolist()) for name, array in outputs.items()}
 
 
 def print_signatures(signatures: Mapping[str, Signature]):

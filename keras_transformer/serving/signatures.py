@@ -15,6 +15,8 @@ from keras_transformer.decoding.limits import IMPOSSIBLE
 from keras_transformer.decoding.scoring import log_probabilities
 from keras_transformer.layers.folded_norm import fold_norms
 from keras_transformer.layers.spaced_kernel import spaced_kernels, use_kernels
+from keras_transformer.text.cutting import most_bytes
+from keras_transformer.text.graph import cut_strings
 from keras_transformer.translator import Translator
 
 LARGEST_PENALTY = 5.0
@@ -120,7 +122,9 @@ class ServedTranslator(tf.Module):
     def score(self, source, target) -> dict:
         """Scores given translations: `(B,)`, `(B,)` -> `log_probability`, `token_count` `(B,)`, ends included."""
         sources = self.encode_sources(source)
-        rows = self.target.graph_encode(target)[:, : self.longest_target()]
+        limit = self.longest_target()
+        target, _ = cut_strings(target, most_bytes(self.target, limit))
+        rows = self.target.graph_encode(target)[:, :limit]
         labels = self.with_ends(rows.to_tensor(), rows.row_lengths())
         log_probs = log_probabilities(self.translator.model, sources["ids"], self.with_starts(labels), labels)
         counts = tf.cast(rows.row_lengths(), tf.int32) + 1
@@ -153,9 +157,10 @@ class ServedTranslator(tf.Module):
 
     def encode_sources(self, text) -> dict:
         """Returns `ids` `(B, S)` with their ends, `lengths` without, and which texts `is_truncated` and which `is_blank`."""
-        rows = self.source.graph_encode(text)
         limit = self.limits.source_tokens
-        is_truncated = rows.row_lengths() > limit
+        text, is_cut = cut_strings(text, most_bytes(self.source, limit))
+        rows = self.source.graph_encode(text)
+        is_truncated = is_cut | (rows.row_lengths() > limit)
         rows = rows[:, :limit]
         lengths = rows.row_lengths()
         ids = self.with_ends(rows.to_tensor(), lengths)

@@ -6,9 +6,13 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
+from keras_transformer.attention import attention_scores
+from keras_transformer.text.cutting import cut_text, most_bytes
 from keras_transformer.translator import Translation, Translator
 
 RUNTIME = Path(__file__).with_name("runtime.py")
@@ -47,26 +51,40 @@ def verify(folder: Path, translator: Translator, texts: Sequence[str], limits):
     )
 
     @functools.cache
-    def own(text: str, beam_size: int) -> Translation:
+    def own(text: str, beam_size: int, count: int) -> list[Translation]:
         lengths = lengths_within(limits, text, translator)
-        return translator.translate(text, beam_size=beam_size, num_hypotheses=1, return_scores=True, **lengths)
+        found = translator.translate(text, beam_size=beam_size, num_hypotheses=count, return_scores=True, **lengths)
+        return found if count > 1 else [found]
 
-    expected = [own(text, min(options.beam_size, limits.beam_size)) for text in texts]
-    compare("serving_default", texts, answers["serving_default"], expected, translator, limits)
-    sizes = [min(size, limits.beam_size) for size in asked["beam_size"]]
-    compare("translate_with_options", texts, answers["translate_with_options"], map(own, texts, sizes), translator, limits)
-    first = {name: [row[0] for row in answers["nbest"][f"{name}s"]] for name in ("translation", "score")}
-    expected = [own(text, max(options.beam_size, limits.num_hypotheses)) for text in texts]
-    compare("nbest", texts, first, expected, translator, limits)
-    for text, ours, theirs in zip(texts, answers["score"]["log_probability"], translator.score(texts, targets), strict=True):
-        if not math.isclose(ours, theirs, rel_tol=tolerance(translator), abs_tol=tolerance(translator)):
-            raise ValueError(f"The export scores {text!r} with {ours}, the translator with {theirs}")
+    beam_size, count = min(options.beam_size, limits.beam_size), limits.num_hypotheses
+    searches = {  # How widely the export searches for each text.
+        "serving_default": [beam_size] * len(texts),
+        "translate_with_options": [min(size, limits.beam_size) for size in asked["beam_size"]],
+        "nbest": [max(beam_size, count)] * len(texts),
+    }
+    for signature, sizes in searches.items():
+        rows = hypotheses_of(answers[signature])
+        for text, size, row in zip(texts, sizes, rows, strict=True):
+            compare(signature, text, row, own(text, size, len(row)), translator, limits)
+        if any(answers[signature].get("truncated", [])):
+            raise ValueError(f"The export ({signature}) says that it cut texts that it takes whole: {texts}")
+    scored = answers["score"]["log_probability"], answers["score"]["token_count"]
+    for text, target, score, length, wanted in zip(texts, targets, *scored, translator.score(texts, targets), strict=True):
+        wanted_length = len(tokenizer.target.encode(target)) + 1
+        if not is_close(score, wanted, translator) or length != wanted_length:
+            raise ValueError(
+                f"The export scores {target!r} for {text!r} with {score} for {length} tokens; the translator with {wanted} for "
+                f"{wanted_length}"
+            )
     if answers["align"]["translation"] != answers["serving_default"]["translation"]:
         raise ValueError("The signature `align` translates otherwise than `serving_default`")
+    for number, text in enumerate(texts):
+        compare_alignment(text, {name: values[number] for name, values in answers["align"].items()}, translator)
 
 
 def fitting(text: str, tokenizer, limit: int) -> str:
     """Returns a text if it has no more tokens than the limit, or a beginning that has not."""
+    text, _ = cut_text(text, most_bytes(tokenizer, limit))
     ids = tokenizer.encode(text)
     beginning = text if len(ids) <= limit else tokenizer.decode(ids[:limit])
     while len(tokenizer.encode(beginning)) > limit:
@@ -84,27 +102,65 @@ def lengths_within(limits, text: str, translator: Translator) -> dict[str, int]:
     return {"min_length": min(options.min_length, most), "max_length": most}
 
 
-def compare(signature: str, texts: Sequence[str], answer: dict, expected: Iterable, translator: Translator, limits):
+def hypotheses_of(answer: dict) -> list[list[tuple[str, float]]]:
+    """Returns the translations of each text with their scores, whichever signature found them."""
+    if "translations" in answer:
+        return [list(zip(*row, strict=True)) for row in zip(answer["translations"], answer["scores"], strict=True)]
+    return [[pair] for pair in zip(answer["translation"], answer["score"], strict=True)]
+
+
+def compare(signature: str, text: str, found: Sequence, expected: Sequence[Translation], translator: Translator, limits):
     """Raises a `ValueError` if translations differ, unless the translator thinks as well of both."""
-    for text, translation, score, own in zip(texts, answer["translation"], answer["score"], expected, strict=True):
-        is_close = math.isclose(score, own.score, rel_tol=tolerance(translator), abs_tol=tolerance(translator))
-        if not is_close or (translation != own.text and not is_alternative(translation, text, translator, limits)):
+    for (translation, score), own in zip(found, expected, strict=True):
+        is_as_good = is_close(score, own.score, translator)
+        if not is_as_good or not (translation == own.text or is_alternative(translation, text, translator, limits)):
             raise ValueError(
                 f"The export ({signature}) translates {text!r} as {translation!r} with a score of {score}; the translator as "
                 f"{own.text!r} with {own.score}"
             )
 
 
+def is_close(ours: float, theirs: float, translator: Translator) -> bool:
+    """Tells whether two scores are the same: a graph adds in another order."""
+    return math.isclose(ours, theirs, rel_tol=tolerance(translator), abs_tol=tolerance(translator))
+
+
 def tolerance(translator: Translator) -> float:
-    """Returns by how much scores may differ: a graph adds in another order."""
+    """Returns by how much numbers may differ."""
     return 1e-3 if translator.model.dtype_policy.compute_dtype == "float32" else 5e-2
 
 
 def is_alternative(translation: str, text: str, translator: Translator, limits) -> bool:
     """Tells whether the translator itself finds a translation among others."""
-    size = max(2, translator.options.beam_size, limits.num_hypotheses)
     lengths = lengths_within(limits, text, translator)
-    return translation in translator.translate(text, beam_size=size, num_hypotheses=size, **lengths)
+    size = max(2, translator.options.beam_size, limits.num_hypotheses)
+    return any(
+        translation in translator.translate(text, beam_size=most, num_hypotheses=most, **lengths) for most in (size, 2 * size)
+    )
+
+
+def compare_alignment(text: str, found: dict, translator: Translator):
+    """Raises a `ValueError` if an alignment is not where the translator looks when it writes the same tokens."""
+    tokenizer, end = translator.tokenizer, translator.model.config.end_id
+    source = [*tokenizer.source.encode(text), end] if tokenizer.source.encode(text) else []
+    places = {name: id for id, name in enumerate(pieces(tokenizer.target, range(tokenizer.target.vocabulary_size)))}
+    ids = [places.get(token) for token in found["target_tokens"] if token]
+    if None in ids:
+        raise ValueError(f"The export (align) writes {found['target_tokens']}, not all of which are the tokenizer's")
+    wanted = np.zeros(np.shape(found["alignment"]), "float32")
+    if source:
+        scores = attention_scores(translator.model, [source], [[translator.model.config.start_id, *ids[:-1]]])["cross"]
+        wanted[: len(ids), : len(source)] = scores[0].mean(axis=(0, 1))  # Over layers and heads.
+    difference = np.abs(found["alignment"] - wanted).max(initial=0.0)
+    if [token for token in found["source_tokens"] if token] != pieces(tokenizer.source, source):
+        raise ValueError(f"The export (align) cuts {text!r} into {found['source_tokens']}")
+    if not difference < tolerance(translator):
+        raise ValueError(f"The export (align) aligns {text!r} otherwise than the translator: by up to {difference:.3f}")
+
+
+def pieces(tokenizer, ids: Sequence[int]) -> list[str]:
+    """Returns the names that the signature `align` has for ids."""
+    return tokenizer.tokens(list(ids)) if hasattr(tokenizer, "graph_tokens") else [str(id) for id in ids]
 
 
 def run_signatures(folder: Path, requests: dict[str, dict]) -> dict[str, dict]:
@@ -127,6 +183,6 @@ def run_signatures(folder: Path, requests: dict[str, dict]) -> dict[str, dict]:
         env=environment,
         check=False,
     )
-    if result.returncode:
+    if result.returncode:  # Also if one of the requests could not be answered.
         raise ValueError(f"TensorFlow's runtime cannot run the export: {result.stderr.strip()[-2000:]}")
     return dict(zip(requests, map(json.loads, result.stdout.splitlines()), strict=True))

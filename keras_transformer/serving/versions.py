@@ -26,6 +26,7 @@ from keras_transformer.text.files import write_bytes
 UNFINISHED = ".unfinished-"
 REMOVED = ".removed-"
 ROLLED_BACK = "rolled-back-"
+BESIDE = "beside"  # A folder of a new version: its files are put beside the versions.
 
 
 def versions_in(folder: str | os.PathLike) -> list[int]:
@@ -57,20 +58,27 @@ def new_version(folder: str | os.PathLike, version: int | None = None) -> Iterat
         version: The number, larger than those that a server would see. Defaults to one more than there ever was.
 
     Yields:
-        The folder to write to. It has its number afterwards; everything in it has been written to the disk before.
+        The folder to write to. It has its number afterwards; everything in it has been written to the disk before. What it
+        has in a folder `BESIDE` then replaces the files of these names beside the versions.
     """
     folder = Path(folder)
     with locked(folder):
         version = next_version(folder) if version is None else checked_version(folder, version)
         new = folder / f"{UNFINISHED}{version}-{uuid.uuid4().hex}"
+        beside = new.with_name(f"{new.name}-{BESIDE}")
         new.mkdir()
         try:
             yield new
             sync(new)
+            if (new / BESIDE).is_dir():
+                os.rename(new / BESIDE, beside)
             os.rename(new, folder / str(version))
+            for path in beside.glob("*"):
+                os.replace(path, folder / path.name)
             sync_entry(folder)
         finally:
-            shutil.rmtree(new, ignore_errors=True)
+            for leftover in (new, beside):
+                shutil.rmtree(leftover, ignore_errors=True)
 
 
 def next_version(folder: Path) -> int:

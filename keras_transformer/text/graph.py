@@ -57,6 +57,24 @@ def look_up(strings: tuple, ids, is_wanted):
     return tf.where(is_wanted, tf.gather(tf.constant(strings), tf.where(is_wanted, ids, tf.zeros_like(ids))), "")
 
 
+def cut_strings(strings, most: int | None):
+    """Does what `keras_transformer.text.cutting.cut_text` does to valid Unicode.
+
+    Args:
+        strings: String tensor `(B,)` of any bytes.
+        most: The most bytes of UTF-8 of each, or `None`.
+
+    Returns:
+        A string tensor `(B,)`, valid UTF-8, and a boolean tensor `(B,)`.
+    """
+    if most is None:
+        return strings, tf.zeros_like(strings, "bool")
+    # Replacing makes no text shorter, and a character has at most four bytes: these are enough for all that stay.
+    strings = valid_utf8(tf.strings.substr(strings, 0, most + 3))
+    beginnings = tf.strings.substr(strings, 0, most)
+    return tf.strings.unicode_transcode(beginnings, "UTF-8", "UTF-8", errors="ignore"), tf.strings.length(strings) > most
+
+
 def valid_utf8(strings):
     """Replaces what is not valid UTF-8 by U+FFFD, as Python does."""
     return tf.strings.unicode_transcode(strings, "UTF-8", "UTF-8", errors="replace")

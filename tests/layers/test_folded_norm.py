@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import keras_transformer as kt
+from keras_transformer.attention import attention_scores
 from keras_transformer.layers import DecoderBlock
 from keras_transformer.layers.folded_norm import fold_norms
 from keras_transformer.layers.spaced_kernel import spaced_kernels, use_kernels
@@ -65,6 +66,15 @@ def test_the_same_step_by_step(random):
             step, cache = model.decode_step(TARGET_IDS[:, position : position + 1], np.array([position]), cache)
             found = keras.ops.convert_to_numpy(step)[:, 0]
             np.testing.assert_allclose(found, expected[:, position], rtol=2e-4, atol=2e-4 * np.abs(expected).max())
+
+
+def test_captured_attention_is_the_same(random):
+    model = model_with_weights(random)
+    expected = attention_scores(model, SOURCE_IDS, TARGET_IDS)
+    with use_kernels(folded_kernels(model)):
+        found = attention_scores(model, SOURCE_IDS, TARGET_IDS)
+    for kind, scores in expected.items():
+        np.testing.assert_allclose(found[kind], scores, atol=1e-4, err_msg=kind)
 
 
 def test_a_mean_that_dwarfs_the_rest_is_taken_away(random):

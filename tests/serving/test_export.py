@@ -1,5 +1,7 @@
 """An exported translator: the answers of the translator, whoever asks with whom, whatever they ask."""
 
+import contextlib
+import functools
 import json
 import os
 import re
@@ -11,11 +13,14 @@ import sys
 import keras
 import numpy as np
 import pytest
+import yaml
 
 import keras_transformer as kt
 from keras_transformer.serving.export import SAMPLES
 from keras_transformer.serving.graph_checks import all_nodes, check_graph, known_operations, read_graph
-from keras_transformer.serving.runtime import SavedModelSession
+from keras_transformer.serving.runtime import SavedModelSession, as_json
+from keras_transformer.serving.signatures import served_limits
+from keras_transformer.serving.verification import verify
 from keras_transformer.serving.warm_up import FILE
 from tests.conftest import PROVING
 from tests.serving.other_runtimes import alone, other_tensorflow
@@ -25,20 +30,43 @@ from tests.user_blocks import RotaryDecoderBlock, RotaryEncoderBlock
 pytestmark = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="an export is made on TensorFlow")
 
 
-@pytest.fixture(scope="module")
-def translator():
-    return make_translator()
+# Exports by the place of the normalizations and the device, and what is special about them.
+EXPORTS = {
+    ("post", "gpu"): {"max_beam_size": 5},
+    ("post", "cpu"): {"batch_sizes": [1], "samples": SAMPLES[:2], "max_beam_size": 2},  # Narrower than the translator's own.
+    ("pre", "gpu"): {"batch_sizes": [1], "samples": SAMPLES[:2]},
+    ("pre", "cpu"): {"batch_sizes": [1], "samples": SAMPLES[:2]},
+}
 
 
 @pytest.fixture(scope="module")
-def version(translator, tmp_path_factory):
-    return kt.export_saved_model(translator, tmp_path_factory.mktemp("export") / "en-de", max_beam_size=5)
+def exported(tmp_path_factory):
+    """Exports a translator once: `exported("pre", "cpu")` returns it, the folder of the version and a session."""
+    make = functools.cache(lambda norm: make_translator(norm=norm, feed_forward_dim=512))
+
+    @functools.cache
+    def export(norm, device):
+        folder = tmp_path_factory.mktemp("export") / "en-de"
+        version = kt.export_saved_model(make(norm), folder, device=device, **EXPORTS[norm, device])
+        return make(norm), version, opened.enter_context(SavedModelSession(version))
+
+    with contextlib.ExitStack() as opened:
+        yield export
 
 
 @pytest.fixture(scope="module")
-def session(version):
-    with SavedModelSession(version) as session:
-        yield session
+def translator(exported):
+    return exported("post", "gpu")[0]
+
+
+@pytest.fixture(scope="module")
+def version(exported):
+    return exported("post", "gpu")[1]
+
+
+@pytest.fixture(scope="module")
+def session(exported):
+    return exported("post", "gpu")[2]
 
 
 def decoded(array):
@@ -53,22 +81,24 @@ def assert_as_translated(answer, expected):
 
 
 @pytest.mark.proof("The SavedModel, run by TensorFlow's C runtime with ctypes, answers all signatures as the translator does")
-def test_answers_as_the_translator(translator, session, size, seen):
-    sources = texts(size(40, full=500))
-    same = compare_all_signatures(translator, session, sources)
+@pytest.mark.parametrize(("norm", "device"), EXPORTS)
+def test_answers_as_the_translator(exported, norm, device, size, seen):
+    translator, _, session = exported(norm, device)
+    sources = texts(size(40 if (norm, device) == ("post", "gpu") else 15, full=500))
+    same = compare_all_signatures(translator, session, sources, min(3, EXPORTS[norm, device].get("max_beam_size", 3)))
     assert same > 0.98
-    seen(f"{len(sources)} sentences; {same:.1%} the same text, the others the same score")
+    seen(f"{norm}-norm, export for a {device.upper()}: {len(sources)} sentences, {same:.1%} the same text, the others as good")
 
 
-def compare_all_signatures(translator, session, sources) -> float:
+def compare_all_signatures(translator, session, sources, beam_size) -> float:
     """Compares what a session answers with what a translator says; returns the share of translations that are the same text."""
-    expected = translator.translate(sources, return_scores=True)
+    expected = translator.translate(sources, beam_size=beam_size, return_scores=True)
     answer = session.run("serving_default", {"text": sources})
     assert_as_translated(answer, expected)
     assert not answer["truncated"].any()
 
     found = session.run("nbest", {"text": sources})
-    own = translator.translate(sources, num_hypotheses=3, return_scores=True)
+    own = translator.translate(sources, beam_size=beam_size, num_hypotheses=beam_size, return_scores=True)
     np.testing.assert_allclose(found["scores"], [[one.score for one in row] for row in own], atol=1e-3)
     assert [decoded(row)[0] for row in found["translations"]] == decoded(answer["translation"])
 
@@ -84,7 +114,7 @@ def compare_all_signatures(translator, session, sources) -> float:
 
     aligned = session.run("align", {"text": sources})
     assert aligned["translation"].tolist() == answer["translation"].tolist()
-    assert_aligned(translator, sources, aligned)
+    assert_aligned(translator, sources, aligned, beam_size)
     return np.mean([text == own.text for text, own in zip(decoded(answer["translation"]), expected, strict=True)])
 
 
@@ -113,30 +143,96 @@ def test_on_other_runtimes(translator, version, session, tmp_path, runtime, devi
     seen(f"{runtime}, export for a {device.upper()}: {len(inputs)} signatures, {len(sources)} sentences")
 
 
-@pytest.mark.proof(
-    "An export for CPUs, whose kernels are laid out for them, answers as the translator does and is hardly larger"
-)
-def test_for_cpus(tmp_path, size, seen):
+@pytest.mark.proof("An export for CPUs, whose kernels are laid out for them, is hardly larger")
+def test_for_cpus(exported, seen):
     tf = pytest.importorskip("tensorflow")
-    translator, sources = make_translator(feed_forward_dim=512), texts(size(20, full=500), seed=8)
-    version = kt.export_saved_model(translator, tmp_path / "en-de", device="cpu", batch_sizes=[1], samples=["eins zwei"])
+    translator, version, _ = exported("post", "cpu")
     assert json.loads((version / "export_info.json").read_text())["device"] == "cpu"
     variables = dict(tf.train.list_variables(str(version / "variables" / "variables")))
     assert [16, 528] in variables.values() and [16, 512] not in variables.values()
-    with SavedModelSession(version) as session:
-        assert compare_all_signatures(translator, session, sources) > 0.98
     loops = sum(node.op in ("While", "StatelessWhile") for node in all_nodes(read_graph(version)))
     assert loops == 3, "Signatures that search equally widely share its graph: a loop that encodes, and one within another"
     stored, weights = sum(map(np.prod, variables.values())), translator.model.count_params()
-    seen(f"{len(sources)} sentences; {stored:,} numbers stored, {weights:,} weights")
+    seen(f"{stored:,} numbers stored, {weights:,} weights")
 
 
-def assert_aligned(translator, sources, aligned):
+@pytest.fixture(scope="module")
+def checked_answers(exported):
+    """Lets the check of an export hear changed answers to two texts: `checked_answers(monkeypatch, change)`."""
+    translator, version, session = exported("post", "gpu")
+    own = kt.Translator(translator.model, translator.tokenizer, translator.options)
+    own.translate, own.score_ids = functools.cache(translator.translate), translator.score_ids
+
+    def check(monkeypatch, change):
+        def answered(folder, requests):
+            answers = {name: session.run(name, inputs) for name, inputs in requests.items()}
+            answers = {name: {key: as_json(x.tolist()) for key, x in outputs.items()} for name, outputs in answers.items()}
+            change(answers)
+            return answers
+
+        monkeypatch.setattr("keras_transformer.serving.verification.run_signatures", answered)
+        verify(version, own, ["eins zwei drei vier", ""], served_limits(own, max_beam_size=5))
+
+    return check
+
+
+def moved(signature, output, *places):
+    """Changes one number of an answer by a twentieth."""
+
+    def change(answers):
+        values = answers[signature][output]
+        for place in places[:-1]:
+            values = values[place]
+        values[places[-1]] += 0.05
+
+    return change
+
+
+def put(signature, output, value, *places):
+    """Puts another value into an answer."""
+
+    def change(answers):
+        values = answers[signature][output]
+        for place in places[:-1]:
+            values = values[place]
+        values[places[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (put("serving_default", "translation", "something else", 0), r"\(serving_default\) translates 'eins .* as 'something"),
+        (moved("serving_default", "score", 0), r"\(serving_default\) translates"),
+        (put("serving_default", "truncated", True, 0), r"\(serving_default\) says that it cut"),
+        (moved("translate_with_options", "score", 0), r"\(translate_with_options\) translates"),
+        (moved("nbest", "scores", 0, 2), r"\(nbest\) translates"),
+        (moved("score", "log_probability", 1), r"scores '' for '' with .*; the translator with"),
+        (put("score", "token_count", 9, 0), r"scores 'eins .* tokens; the translator with .* for 11"),
+        (put("align", "translation", "nothing", 0), r"`align` translates otherwise"),
+        (moved("align", "alignment", 0, 0, 0), r"aligns 'eins .* otherwise than the translator: by up to 0.050"),
+        (moved("align", "alignment", 1, 0, 0), r"aligns '' otherwise than the translator: by up to 0.050"),
+        (put("align", "alignment", float("nan"), 0, 0, 0), "by up to nan"),
+        (put("align", "source_tokens", "▁zwei", 0, 0), r"cuts 'eins .* into"),
+        (put("align", "target_tokens", "nothing", 0, 0), r"writes .*nothing"),
+    ],
+)
+def test_the_check_refuses_other_answers(checked_answers, monkeypatch, change, message):
+    with pytest.raises(ValueError, match=message):
+        checked_answers(monkeypatch, change)
+
+
+def test_the_check_takes_its_own_answers(checked_answers, monkeypatch):
+    checked_answers(monkeypatch, lambda answers: None)
+
+
+def assert_aligned(translator, sources, aligned, beam_size):
     """The tokens are those of both sides, and the weights those of `attend`."""
-    for number in range(4):
+    for number in range(min(4, len(sources))):
         pieces = [*translator.tokenizer.source.tokens(sources[number]), "</s>"]
         assert [token for token in decoded(aligned["source_tokens"][number]) if token] == pieces
-        own = translator.attend(sources[number])
+        own = translator.attend(sources[number], beam_size=beam_size)
         rows, columns = len(own.target_tokens), len(pieces)
         weights = aligned["alignment"][number, :rows, :columns]
         np.testing.assert_allclose(weights, own.cross.mean(axis=(0, 1)), atol=1e-4)
@@ -224,6 +320,24 @@ def test_no_text_makes_it_fail(session, size, seen):
     seen(f"{len(bad):,} hostile strings in batches of 67")
 
 
+def test_texts_that_are_far_too_long_are_cut_as_the_translator_cuts_them(translator, session):
+    sources = ["eins zwei " * 100_000, " " * 1_000_000 + "eins", "zwei" + " " * 1_000_000 + "drei", "eins"]
+    answer = session.run("serving_default", {"text": sources})
+    with pytest.warns(UserWarning, match="3 of 4 texts"):
+        expected = translator.translate(sources, return_scores=True)
+    assert answer["truncated"].tolist() == [one.truncated for one in expected] == [True, True, True, False]
+    assert_as_translated(answer, expected)
+    assert session.run("nbest", {"text": sources})["translations"][:, 0].tolist() == answer["translation"].tolist()
+    with pytest.warns(UserWarning, match="3 of 4"):
+        wanted = translator.score(sources, sources[::-1])
+    scored = session.run("score", {"source": sources, "target": sources[::-1]})
+    np.testing.assert_allclose(scored["log_probability"], wanted, rtol=1e-4, atol=1e-3)
+    aligned = session.run("align", {"text": sources})
+    assert_aligned(translator, sources[3:], {name: values[3:] for name, values in aligned.items()}, 3)
+    pieces = [token for token in decoded(aligned["source_tokens"][2]) if token]
+    assert pieces == [*translator.tokenizer.source.tokens("zwei"), "</s>"]
+
+
 def test_blank_texts_and_no_texts(session):
     answer = session.run("serving_default", {"text": ["", " ", "eins"]})
     assert decoded(answer["translation"])[:2] == ["", ""] and answer["score"].tolist()[:2] == [0.0, 0.0]
@@ -231,14 +345,14 @@ def test_blank_texts_and_no_texts(session):
 
 
 def test_limits_narrower_than_the_translators(translator, tmp_path):
-    limits = {"max_source_tokens": 4, "max_target_tokens": 3, "max_beam_size": 1, "num_hypotheses": 4}
+    limits = {"max_source_tokens": 4, "max_target_tokens": 3, "max_beam_size": 1, "num_hypotheses": 3}
     version = kt.export_saved_model(translator, tmp_path / "en-de", **limits, batch_sizes=[1])
     sources = texts(20)
     is_long = [len(row) > 4 for row in translator.tokenizer.source.encode(sources)]
     expected = translator.translate(sources, beam_size=1, max_length=3, return_scores=True)
     with SavedModelSession(version) as session:
         answer, aligned = (session.run(name, {"text": sources}) for name in ("serving_default", "align"))
-        assert session.run("nbest", {"text": sources})["translations"].shape == (20, 4)
+        assert session.run("nbest", {"text": sources})["translations"].shape == (20, 3)
     assert answer["truncated"].tolist() == is_long and set(is_long) == {True, False}
     assert aligned["alignment"].shape == (20, 3 + 1, 4 + 1)
     whole = [number for number in range(20) if not is_long[number]]
@@ -246,8 +360,6 @@ def test_limits_narrower_than_the_translators(translator, tmp_path):
 
 
 def test_several_translations_are_no_more_than_the_widest_beam_unless_asked_for(translator):
-    from keras_transformer.serving.signatures import served_limits
-
     assert served_limits(translator).num_hypotheses == translator.options.beam_size == 3
     assert served_limits(translator, max_beam_size=2).num_hypotheses == 2
     assert served_limits(translator, max_beam_size=2, num_hypotheses=4).num_hypotheses == 4
@@ -282,12 +394,17 @@ def test_what_lies_beside_the_versions(version, translator):
     batching = (folder / "batching_parameters.txt").read_text()
     assert "max_batch_size { value: 32 }" in batching and batching.count("allowed_batch_sizes: ") == 6
     written = ("docker-compose.yml", "docker-compose.gpu.yml", "monitoring.config", "session.config", "README.md")
+    for name, on_cpu in {"docker-compose.yml": True, "docker-compose.gpu.yml": False}.items():
+        (service,) = yaml.safe_load((folder / name).read_text())["services"].values()
+        assert service.get("environment") == (["TF_ENABLE_ONEDNN_OPTS=1"] if on_cpu else None)
     for name in (*written, "playground.html"):
         assert "$" not in (folder / name).read_text().replace("$PWD", "").replace("${", "") or name == "playground.html"
 
 
 def test_commands_of_the_readme_are_commands(version):
     lines = re.sub(r"\\\n\s*", "", (version.parent / "README.md").read_text()).splitlines()
+    (run,) = [shlex.split(line) for line in lines if line.startswith("    docker run")]
+    assert run[run.index("-e") + 1] == "TF_ENABLE_ONEDNN_OPTS=1" and run.index("-e") < run.index("tensorflow/serving:2.20.0")
     commands = [shlex.split(line) for line in lines if line.startswith("    curl")]
     assert len(commands) == 3
     for _, _, body, address in commands:

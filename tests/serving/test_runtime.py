@@ -3,6 +3,8 @@ import json
 import resource
 import shutil
 import struct
+import subprocess
+import sys
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 
@@ -185,6 +187,44 @@ def test_answers_lines_of_requests(toy_version, tmp_path):
     answers = [json.loads(line) for line in result.stdout.splitlines()]
     assert answers[0]["translation"] == ["Ä", ""]
     assert answers[1] == {"log_probability": [-2.5], "token_count": [3]}
+
+
+BAD_LINES = [
+    b"no JSON",
+    b"",
+    b"\xff\xfe",
+    b"[" * 100_000,
+    b"[]",
+    b'"text"',
+    b"{}",
+    b'{"inputs": ["a"]}',
+    b'{"inputs": null}',
+    b'{"signature": "nothing", "inputs": {"text": ["a"]}}',
+    b'{"signature": ["score"], "inputs": {"text": ["a"]}}',
+    b'{"inputs": {"text": "a", "more": 1}}',
+    b'{"inputs": {"text": [5]}}',
+    b'{"inputs": {"text": [["a"], ["b", "c"]]}}',
+    b'{"inputs": {"text": ["\\ud800"]}}',
+    b'{"signature": "compiled", "inputs": {"number": ["a"]}}',
+    b'{"signature": "fails", "inputs": {"text": ["fail"]}}',
+]
+
+
+def test_a_bad_line_gets_an_error_and_the_others_their_answers(toy_version, tmp_path):
+    good = b'{"inputs": {"text": ["\xc3\xa4"]}}'
+    (tmp_path / "requests").write_bytes(b"\n".join([good, *BAD_LINES, good]) + b"\n")
+    shutil.copy(runtime.__file__, tmp_path)
+    command = [sys.executable, "-I", tmp_path / "runtime.py", toy_version]
+    with open(tmp_path / "requests", "rb") as requests:
+        result = subprocess.run(command, stdin=requests, capture_output=True, text=True, timeout=300, check=False)
+    first, *errors, last = map(json.loads, result.stdout.splitlines())
+    assert first["translation"] == last["translation"] == ["Ä"]
+    assert len(errors) == len(BAD_LINES)
+    for line, error in zip(BAD_LINES, errors, strict=True):
+        assert list(error) == ["error"] and error["error"], line
+    assert result.returncode == 1
+    assert f"error: {len(BAD_LINES)} lines could not be answered, the first because: " in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_xla_refuses_to_compile_as_in_the_server(toy_version, tmp_path):

@@ -10,7 +10,16 @@ import time
 import pytest
 
 from keras_transformer.serving.server_files import MODELS
-from keras_transformer.serving.versions import keep_newest, main, new_version, restore, roll_back, rolled_back_in, versions_in
+from keras_transformer.serving.versions import (
+    BESIDE,
+    keep_newest,
+    main,
+    new_version,
+    restore,
+    roll_back,
+    rolled_back_in,
+    versions_in,
+)
 
 
 def add(folder, count):
@@ -28,6 +37,21 @@ def test_numbers_go_on(tmp_path):
     with new_version(tmp_path, 10) as new:
         assert not new.name.isdigit()
     assert versions_in(tmp_path) == [3, 4, 10]
+
+
+def test_what_lies_beside_the_versions_appears_with_one(tmp_path):
+    for number in (1, 2):
+        with new_version(tmp_path) as new:
+            (new / BESIDE).mkdir()
+            (new / BESIDE / "README.md").write_text(f"of version {number}")
+            assert not (tmp_path / "README.md").exists() or (tmp_path / "README.md").read_text() == "of version 1"
+    assert (tmp_path / "README.md").read_text() == "of version 2"
+    with pytest.raises(OSError, match="No space left"), new_version(tmp_path) as new:
+        (new / BESIDE).mkdir()
+        (new / BESIDE / "README.md").write_text("of version 3")
+        raise OSError("No space left on device")
+    assert (tmp_path / "README.md").read_text() == "of version 2"
+    assert sorted(path.name for path in tmp_path.rglob("*")) == [".lock", "1", "2", "README.md"]
 
 
 def test_a_new_version_is_the_newest(tmp_path):

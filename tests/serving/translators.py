@@ -8,7 +8,7 @@ import keras_transformer as kt
 WORDS = ["eins", "zwei", "drei", "vier", "fünf", "Haus", "Baum", "Straße", "müde", "breit", "the", "animal", "street", "tired"]
 
 
-def make_translator(max_length=40, pair=False, feed_forward_dim=32, **arguments):
+def make_translator(max_length=40, pair=False, feed_forward_dim=32, norm="post", **arguments):
     """Makes a translator with random weights; `arguments` are those of `Transformer`."""
     keras.utils.set_random_seed(5)
     tokenizer = make_tokenizer(0, 330)
@@ -24,6 +24,7 @@ def make_translator(max_length=40, pair=False, feed_forward_dim=32, **arguments)
         num_heads=2,
         num_encoder_layers=1,
         num_decoder_layers=1,
+        norm=norm,
         max_length=max_length,
     )
     model = kt.Transformer(config, **arguments)
