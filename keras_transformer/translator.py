@@ -343,22 +343,31 @@ class Translator:
         """Loads what `save` wrote. Nothing in the folder is executed; a model's own block classes must be imported before.
 
         Args:
-            directory: The folder.
+            directory: The folder, or that of a finished run, which has the translator inside.
 
         Returns:
             The translator.
         """
-        directory = Path(directory)
-        clear_leftovers(real_path(directory).parent, real_path(directory).name)
+        directory = folder_of(Path(directory))
         options = read_settings(directory)
         return cls(Transformer.from_preset(directory / "model"), load_tokenizer(directory / "tokenizer.model"), options)
+
+
+def folder_of(directory: Path) -> Path:
+    """Returns the folder of a translator: the one that is named, or the one in the run that is named."""
+    for folder in (directory, directory / "translator"):
+        clear_leftovers(real_path(folder).parent, real_path(folder).name)
+        if (folder / SETTINGS).is_file():
+            return folder
+    raise FileNotFoundError(
+        f"There is no translator in {directory} (from {Path.cwd()}): neither {SETTINGS} nor translator/{SETTINGS}. If it is "
+        "the folder of a run, finish its training first"
+    )
 
 
 def read_settings(directory: Path) -> SearchOptions:
     """Reads the defaults of a saved translator, and raises a `ValueError` if its files are not those that were written."""
     path = directory / SETTINGS
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no translator in {directory} (from {Path.cwd()}): {path.name} is missing")
     try:
         settings = read_json(path)
         is_newer = settings["format"] > FORMAT

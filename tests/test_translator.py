@@ -239,6 +239,11 @@ def test_only_a_translator_is_replaced(translator, tmp_path):
     assert [path.name for path in tmp_path.rglob("*")] == ["run", "checkpoints"]
 
 
+def test_the_folder_of_a_run_will_do(translator, tmp_path):
+    translator.save(tmp_path / "run" / "translator")
+    assert kt.Translator.load(tmp_path / "run").options == translator.options
+
+
 def test_folders_that_are_no_translators(translator, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"There is no translator in .*nothing"):
         kt.Translator.load(tmp_path / "nothing")

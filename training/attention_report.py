@@ -40,9 +40,8 @@ def run(options: argparse.Namespace):
     """Measures, and prints a table."""
     load_backend()
     import keras_transformer as kt
-    from training.translators import find_translator
 
-    translator = find_translator(options.run)
+    translator = kt.Translator.load(options.run)
     # What is held out is drawn before what is trained on, and does not depend on how much that is.
     examples = kt.data.pronouns(num_train=NUM_TRAIN, num_test=options.sentences).examples["test"]
     rows, sizes = measure(translator, examples)

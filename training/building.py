@@ -14,7 +14,6 @@ from training.device_batches import divided
 from training.devices import Devices
 from training.recipe import Recipe
 from training.scores import comparison
-from training.translators import find_translator
 
 VALIDATION_SHAPES = 4
 MAY_DIFFER = ("dropout", "attention_dropout", "activation_dropout")
@@ -75,7 +74,7 @@ def make_model(recipe: Recipe, tokenizer) -> kt.Transformer:
     keras.utils.set_random_seed(recipe.optimization.seed)
     model = kt.Transformer(config, dtype=recipe.optimization.dtype)
     if recipe.model.start_from is not None:
-        start = find_translator(recipe.model.start_from).model
+        start = kt.Translator.load(recipe.model.start_from).model
         with_table("model", check_shape, start.config, config, recipe.model.start_from)
         model.set_weights(start.get_weights())
     return model

@@ -49,12 +49,13 @@ def run(options: argparse.Namespace):
         raise ValueError("--source and --sets are two ways to say what is measured: give one")
     share_cores()
     load_backend()
+    import keras_transformer as kt
     from keras_transformer.text.outputs import check_output
     from training.summary import print_scores
-    from training.translators import evaluation_table, find_translator
+    from training.translators import evaluation_table
 
     check_output(options.output, [options.source, *(options.reference or ())])
-    translator = find_translator(options.run)
+    translator = kt.Translator.load(options.run)
     table = evaluation_table(options.run, lowercase=options.lowercase, tokenize=options.tokenize)
     search = {"beam_size": options.beam_size, "length_penalty": options.length_penalty, "batch_tokens": options.batch_tokens}
     measure = own_scores if options.source is None else file_scores

@@ -55,11 +55,11 @@ def plain_drawings() -> dict[str, Callable]:
 
 def model_drawings(folder: Path) -> Iterator[tuple[str, Callable]]:
     """Yields the pictures of a trained model, with their names."""
+    import keras_transformer as kt
     from keras_transformer import visualization
     from training.demo_attention import attend_to_famous, plot_pronouns
-    from training.translators import find_translator
 
-    translator = find_translator(folder)
+    translator = kt.Translator.load(folder)
     tired, _ = attend_to_famous(translator)
     yield "heads", lambda: visualization.plot_heads(tired, join=True)
     yield "alignment", lambda: visualization.plot_alignment(tired)

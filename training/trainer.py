@@ -32,7 +32,6 @@ from training.report import several
 from training.run_folder import RunFolder
 from training.run_log import RunLog, StopAfter
 from training.tensorboard import TensorBoardLog
-from training.translators import find_translator
 
 
 def train(
@@ -122,7 +121,7 @@ def own_tokenizer(run: RunFolder, recipe: Recipe, splits: Splits):
     """Returns the run's tokenizer, which is made when the run begins, or is that of the run it starts from."""
     if is_writer() and not run.tokenizer.is_file():
         start = recipe.model.start_from
-        tokenizer = find_translator(start).tokenizer if start else make_tokenizer(splits.train, recipe.tokenizer)
+        tokenizer = kt.Translator.load(start).tokenizer if start else make_tokenizer(splits.train, recipe.tokenizer)
         tokenizer.save(run.tokenizer)
     wait_for_each_other("there is a tokenizer")
     return kt.load_tokenizer(run.tokenizer)

@@ -42,15 +42,15 @@ def run(options: argparse.Namespace):
     """Does what the command line asks for."""
     share_cores()
     load_backend()
+    import keras_transformer as kt
     from keras_transformer.data.reading import check_is_file
     from keras_transformer.text.lines import read_lines, stream_lines
     from keras_transformer.text.outputs import STANDARD_INPUT, check_output
-    from training.translators import find_translator
 
     if options.file is not None:
         check_is_file(options.file)
     check_output(options.output, [STANDARD_INPUT if options.file is None else options.file])
-    translator = find_translator(options.run)
+    translator = kt.Translator.load(options.run)
     if options.file is not None:
         write(options, translate_lines(translator, read_lines(options.file), options))
     elif sys.stdin.isatty():

@@ -4,26 +4,9 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-import keras_transformer as kt
 from training.recipe import read_recipe
 from training.recipe_tables import EvaluationTable
 from training.run_folder import RunFolder
-
-
-def find_translator(directory: str | os.PathLike) -> kt.Translator:
-    """Loads the translator of a run.
-
-    Args:
-        directory: The folder of a run, or of a translator.
-
-    Returns:
-        The translator.
-    """
-    if (Path(directory) / "translator.json").is_file():
-        return kt.Translator.load(directory)
-    run = RunFolder(directory)
-    run.check_has(run.translator)
-    return kt.Translator.load(run.translator)
 
 
 def evaluation_table(directory: str | os.PathLike, **changes) -> EvaluationTable:

@@ -14,7 +14,6 @@ from benchmarks.our_config import config_of
 from benchmarks.shapes import SHAPES
 from keras_transformer.serving.server_files import BATCH_SIZES
 from keras_transformer.serving.warm_up import requests
-from training.translators import find_translator
 
 NUM_SENTENCES = 256
 NUM_LINES = 20_000
@@ -35,7 +34,7 @@ def main(folder: Path, name: str, text: str | None = None):
         lengths = {"min_decoding_length": TARGET_TOKENS, "max_decoding_length": TARGET_TOKENS}
         sentences = chosen(translator.tokenizer.source, lines)
     else:
-        found = find_translator(name)
+        found = kt.Translator.load(name)
         translator = kt.Translator(found.model, found.tokenizer, dataclasses.replace(found.options, **CTRANSLATE2_SEARCH))
         sentences = Path(text).read_text(encoding="utf8").splitlines()
         # CTranslate2 has one limit for all: that of the longest source. Ours has one for each.

@@ -241,12 +241,6 @@ def run_on_tensorflow(arguments: list[str]) -> subprocess.CompletedProcess:
 # === The command line ===
 
 
-def load(folder: Path) -> Translator:
-    """Loads the translator of a run, or one that was saved."""
-    inside = folder / "translator"
-    return Translator.load(inside if (inside / "translator.json").is_file() else folder)
-
-
 def main(arguments: Sequence[str] | None = None):
     """Exports what the command line asks for. What cannot be exported, or written, is an error in one line and exit code 2."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
@@ -280,7 +274,7 @@ def main(arguments: Sequence[str] | None = None):
     for module in options.imports:
         importlib.import_module(module)
     try:
-        print(export_saved_model(load(options.run), options.out, **settings))
+        print(export_saved_model(Translator.load(options.run), options.out, **settings))
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

@@ -5,10 +5,11 @@ import errno
 import os
 import shutil
 import sys
-import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TextIO
+
+from keras_transformer.folders import hidden_place
 
 STANDARD_INPUT, STANDARD_OUTPUT = 0, 1
 
@@ -40,9 +41,8 @@ def output_file(path: str | os.PathLike) -> Iterator[TextIO]:
 @contextlib.contextmanager
 def complete_text(path: Path) -> Iterator[TextIO]:
     """Gives a text file beside another one, whose place and permissions it takes if no error occurs."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
+    with hidden_place(path) as place:
+        new = place / path.name
         with open(new, "x", encoding="utf8", newline="\n") as file:
             if path.exists():
                 shutil.copymode(path, new)
@@ -50,8 +50,6 @@ def complete_text(path: Path) -> Iterator[TextIO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(new, path)
-    finally:
-        new.unlink(missing_ok=True)
 
 
 def check_output(path: str | os.PathLike | None, inputs: Iterable[str | os.PathLike | int]):

@@ -53,7 +53,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def run(options: argparse.Namespace):
     """Does what the command line asks for."""
-    translator = find_translator(options.run)
+    translator = Translator.load(options.run)
     search = {} if options.beam_size is None else {"beam_size": options.beam_size}
     attention = translator.attend(options.source, options.target, **search)
     print(f"{attention.source}\n-> {attention.target}")
@@ -68,12 +68,6 @@ def run(options: argparse.Namespace):
         options.png.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(options.png)
         print(f"picture: {options.png}")
-
-
-def find_translator(directory: Path) -> Translator:
-    """Loads the translator of a folder, or of the run in it."""
-    inside = directory / "translator"
-    return Translator.load(inside if (inside / "translator.json").is_file() else directory)
 
 
 def picture(attention: Attention, options: argparse.Namespace):
