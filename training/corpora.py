@@ -1,7 +1,7 @@
 """The pairs that a recipe or a command line names, a tokenizer for them, and their batches."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 
@@ -9,6 +9,7 @@ import keras_transformer as kt
 from keras_transformer.data.building import Filters
 from keras_transformer.data.parallel import check_options
 from keras_transformer.data.reading import PairReader
+from training.held_out import choose_held_out, dealt_out
 from training.recipe_tables import DataTable, TokenizerTable
 
 
@@ -20,16 +21,23 @@ class SplitPairs:
         name: What to call them.
         source: Files, or pairs of strings.
         target: Files, or `None` if `source` has both sides.
+        without: Source sentences whose pairs are no part of the split.
     """
 
     name: str
     source: list[Path] | kt.data.Pairs
     target: list[Path] | None = None
+    without: frozenset[str] = frozenset()
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        for chunk in PairReader(self.source, self.target).chunks():
+            for pair in zip(chunk.source, chunk.target, strict=True):
+                if pair[0] not in self.without:
+                    yield pair
 
     def side(self, side: str) -> Iterator[str]:
         """Yields all sentences of the `"source"` or the `"target"`."""
-        for chunk in PairReader(self.source, self.target).chunks():
-            yield from getattr(chunk, side)
+        return (pair[0 if side == "source" else 1] for pair in self)
 
     def lines(self) -> Iterator[str]:
         """Yields all sentences, those of the source first."""
@@ -84,6 +92,8 @@ def find_splits(table: DataTable) -> Splits:
     if table.corpus is not None:
         return corpus_splits(table)
     found = {split: file_split(table, split) for split in ("train", "validation", "test")}
+    if table.hold_out is not None:
+        found |= held_out(found, table.hold_out)
     tests = {} if found["test"] is None else {"test": found["test"]}
     return Splits(limited(found["train"], table.max_pairs), found["validation"], tests)
 
@@ -108,6 +118,23 @@ def file_split(table: DataTable, split: str) -> SplitPairs | None:
         return None
     name = ", ".join(str(file) for file in [*source, *(target or ())])
     return SplitPairs(name, list(source), None if target is None else list(target))
+
+
+def held_out(found: dict[str, SplitPairs | None], count: int) -> dict[str, SplitPairs]:
+    """Makes the splits that have no files of pairs of the training files, which are left without them."""
+    missing = [split for split in ("validation", "test") if found[split] is None]
+    if not missing:
+        raise ValueError("Validation and test have files: there is nothing to hold out. Leave `hold_out` away")
+    train = found["train"]
+    chosen = choose_held_out(train, count * len(missing))
+    if len(chosen) < count * len(missing):
+        raise ValueError(
+            f"{train.name} has {len(chosen)} different sentences to hold out. Received: hold_out={count}, for "
+            f"{' and '.join(missing)}. Give more text, or a smaller `hold_out`"
+        )
+    parts = dealt_out(chosen, len(missing))
+    splits = {split: SplitPairs(f"{train.name} (held out)", part) for split, part in zip(missing, parts, strict=True)}
+    return {**splits, "train": replace(train, without=frozenset(chosen.source))}
 
 
 def limited(pairs: SplitPairs, most: int | None) -> SplitPairs:
@@ -147,5 +174,6 @@ def make_dataset(pairs: SplitPairs, tokenizer, table: DataTable, **options) -> k
         "num_shapes": table.num_shapes,
         "max_length": table.max_length,
         "max_ratio": table.max_ratio,
+        "without": pairs.without,
     }
     return kt.data.parallel_dataset(pairs.source, pairs.target, tokenizer, **{**said, **options})

@@ -46,6 +46,8 @@ class DataTable:
         language, text: Target language and kind of text of `"multi30k"`.
         validation_source, validation_target: Files to watch training with.
         test_source, test_target: Files for the final measurement.
+        hold_out: How many pairs of the training files are held out for validation if it has no files, and as many for the test.
+            No pair with one of these sources is trained on.
         max_pairs: Trains on the first pairs only.
         batch_tokens, num_shapes, max_length, max_ratio: As in `keras_transformer.data.parallel_dataset`.
         subword_sampling: Alpha of the sampling that cuts each sentence anew in every epoch.
@@ -61,6 +63,7 @@ class DataTable:
     validation_target: tuple[Path, ...] | None = key(paths)
     test_source: tuple[Path, ...] | None = key(paths)
     test_target: tuple[Path, ...] | None = key(paths)
+    hold_out: int | None = key(or_none(positive(integer)))
     max_pairs: int | None = key(or_none(positive(integer)))
     batch_tokens: int = key(integer, 4096)
     num_shapes: int | None = key(or_none(integer), 16)
@@ -80,6 +83,12 @@ class DataTable:
             raise ValueError(
                 "Only files and the corpus 'multi30k' are read from a folder; leave `folder` away. "
                 f"Received: folder={self.folder}"
+            )
+
+        if self.hold_out is not None and self.corpus is not None:
+            raise ValueError(
+                f"`hold_out` belongs to files: a built-in corpus has its own splits. Received: corpus={self.corpus!r}, "
+                f"hold_out={self.hold_out}"
             )
 
     def _check_files(self, split: str):

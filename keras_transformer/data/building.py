@@ -10,7 +10,7 @@ import warnings
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -35,10 +35,12 @@ class Filters:
         max_length: The most tokens, without start and end, on either side. `None`: no limit.
         max_ratio: A pair is dropped if its longer side has more tokens than `max_ratio` times the shorter one, plus ten.
             `None`: no limit.
+        without: Source sentences whose pairs are left out.
     """
 
     max_length: int | None = 256
     max_ratio: float | None = 4.0
+    without: frozenset[str] = frozenset()
 
     def __post_init__(self):
         if self.max_length is not None and self.max_length < 1:
@@ -46,13 +48,26 @@ class Filters:
         if self.max_ratio is not None and not self.max_ratio >= 1:
             raise ValueError(f"`max_ratio` must be at least 1, or `None`. Received: max_ratio={self.max_ratio}")
 
-    def reasons(self, source_lengths: np.ndarray, target_lengths: np.ndarray) -> dict[str, np.ndarray]:
+    def key(self) -> dict:
+        """Returns what says for JSON which pairs are left out."""
+        limits = {"max_length": self.max_length, "max_ratio": self.max_ratio}
+        if not self.without:
+            return limits
+        return {**limits, "without": hashlib.sha256("\n".join(sorted(self.without)).encode()).hexdigest()}
+
+    def reasons(self, sources: list[str], source_lengths: np.ndarray, target_lengths: np.ndarray) -> dict[str, np.ndarray]:
         """Returns for each reason which pairs are dropped for it; the first reason counts."""
+        without = np.array([source in self.without for source in sources], bool)
         shorter, longer = np.minimum(source_lengths, target_lengths), np.maximum(source_lengths, target_lengths)
         empty = shorter == 0
-        too_long = ~empty & (longer > (np.inf if self.max_length is None else self.max_length))
+        too_long = longer > (np.inf if self.max_length is None else self.max_length)
         limit = np.inf if self.max_ratio is None else self.max_ratio * shorter + RATIO_SLACK
-        return {"empty": empty, "too_long": too_long, "ratio": ~empty & ~too_long & (longer > limit)}
+        ratio = longer > limit
+        found, left = {}, np.ones(len(sources), bool)
+        for reason, dropped in {"without": without, "empty": empty, "too_long": too_long, "ratio": ratio}.items():
+            found[reason] = dropped & left
+            left &= ~dropped
+        return found
 
 
 def open_store(
@@ -108,7 +123,7 @@ def store_name(reader: PairReader, tokenizer, filters: Filters, with_text: bool)
         "version": VERSION,
         "pairs": reader.digest(),
         "tokenizers": [tokenizer.source.fingerprint, tokenizer.target.fingerprint],
-        "filters": asdict(filters),
+        "filters": filters.key(),
         "with_text": with_text,
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
@@ -153,7 +168,7 @@ def encode(tokenizer, lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
 
 def write_chunk(writer: StoreWriter, chunk: Chunk, encoded: dict, filters: Filters, statistics: Statistics, with_text: bool):
     """Writes those pairs of a chunk that are kept, and counts all."""
-    reasons = filters.reasons(encoded["source"][1], encoded["target"][1])
+    reasons = filters.reasons(chunk.source, encoded["source"][1], encoded["target"][1])
     kept = ~np.logical_or.reduce(list(reasons.values()))
     statistics.read += len(kept)
     statistics.kept += int(kept.sum())

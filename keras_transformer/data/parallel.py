@@ -2,7 +2,7 @@
 
 import copy
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
 import keras
@@ -33,6 +33,7 @@ def parallel_dataset(
     shuffle: bool = True,
     max_length: int | None = 256,
     max_ratio: float | None = 4.0,
+    without: Iterable[str] = (),
     subword_sampling: SubwordSampling | None = None,
     shard: tuple[int, int] = (0, 1),
     batches_per_update: int = 1,
@@ -55,6 +56,7 @@ def parallel_dataset(
         max_length: Pairs with more tokens on either side are dropped and counted.
         max_ratio: Pairs whose longer side has more tokens than `max_ratio` times the shorter one, plus ten, are dropped and
             counted.
+        without: Source sentences whose pairs are dropped and counted, such as those of a test set.
         subword_sampling: Cuts each sentence anew in every epoch (BPE-dropout or subword regularization).
         shard: `(index, count)`: this dataset's part of the rows of every batch, for hosts that train together.
         batches_per_update: How many batches in a row make one update of an optimizer with `gradient_accumulation_steps`. With
@@ -84,7 +86,7 @@ def parallel_dataset(
     """
     check_options(batch_tokens, num_shapes, seed, shard, batches_per_update, copies)
     tokenizer = as_tokenizer(tokenizer)
-    filters = Filters(max_length, max_ratio)
+    filters = Filters(max_length, max_ratio, frozenset(without))
     store = open_store(PairReader(source, target), tokenizer, filters, cache, subword_sampling is not None, progress)
     seed = seed if shuffle else None
     return ParallelDataset(

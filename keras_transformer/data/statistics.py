@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 REASONS = {
+    "without": "held out",
     "empty": "source or target empty or blank",
     "too_long": "longer than the limit",
     "ratio": "lengths that cannot belong together",
