@@ -188,3 +188,9 @@ def num_epochs(recipe: Recipe, dataset: kt.data.ParallelDataset) -> int:
         return table.epochs
     needed = -(-table.max_updates * recipe.batches_per_update // len(dataset))
     return needed if table.epochs is None else min(needed, table.epochs)
+
+
+def num_updates(recipe: Recipe, dataset: kt.data.ParallelDataset) -> int:
+    """Returns after how many updates training ends at the latest."""
+    updates = num_epochs(recipe, dataset) * len(dataset) // recipe.batches_per_update
+    return min(updates, recipe.optimization.max_updates or updates)

@@ -133,7 +133,7 @@ def sides(split: str, names: list[str]) -> tuple[str, ...]:
     if len(names) == 1 and has_columns(names[0]):
         return tuple(names)
     raise ValueError(
-        f"Expected two text files, source and target, or one .tsv file to {split} with. Received: {' '.join(names)}"
+        f"Expected two text files of {split} pairs, source and target, or one .tsv file. Received: {' '.join(names)}"
     )
 
 

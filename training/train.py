@@ -43,7 +43,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m training.train", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("recipe", metavar="RECIPE", help=f"a .toml file, or one of: {names}")
+    parser.add_argument("recipe", nargs="+", metavar="RECIPE", help=f"a .toml file, or one of: {names}")
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="where the run goes (runs/RECIPE)")
     parser.add_argument(
         "--set",
@@ -59,7 +59,8 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
 
 def run(options: argparse.Namespace, command: str):
     """Does what the command line asks for."""
-    recipe = read_recipe(options.recipe, options.set)
+    check_is_recipe(options.recipe)
+    recipe = read_recipe(options.recipe[0], options.set)
     request = read_device_request(options, os.environ)
     devices = load_devices(request, recipe.devices.model_parallel)  # Only now: mistakes need not wait for it.
     from training.run_folder import RunFolder, default_output
@@ -74,6 +75,15 @@ def run(options: argparse.Namespace, command: str):
     if was_finished:
         print(f"The run in {folder} is finished; there is nothing left to do. What it found:")
     print_results(folder, results)
+
+
+def check_is_recipe(words: Sequence[str]):
+    """Raises a `ValueError` that says how to make a recipe if files of text were given."""
+    if len(words) > 1 or (Path(words[0]).is_file() and Path(words[0]).suffix != ".toml"):
+        raise ValueError(
+            "A training needs one recipe. For files of your own, write one with `python -m training.new "
+            f"{shlex.join(words)} > mine.toml`, then: python -m training.train mine.toml"
+        )
 
 
 def command_of(words: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import sys
+import warnings
 from collections.abc import Sequence
 
 import keras
@@ -18,6 +19,7 @@ from training.building import (
     make_model,
     make_schedule,
     num_epochs,
+    num_updates,
     rate_at,
     search_options,
     training_set,
@@ -32,6 +34,8 @@ from training.report import several
 from training.run_folder import RunFolder
 from training.run_log import RunLog, StopAfter
 from training.tensorboard import TensorBoardLog
+
+LARGE = 100  # Parameters for each token of text, from which on a model is too large for it.
 
 
 def train(
@@ -84,6 +88,8 @@ def carry_out(
     with devices.scope():
         model = make_model(recipe, tokenizer)
         compile_model(model, recipe, devices.can_compile)
+        if is_writer():
+            warn_of_disproportion(recipe, dataset, model)
         if verbose:
             print(introduction(recipe, run, splits, dataset, model, devices), flush=True)
         log = run_log(recipe, run, dataset, model)
@@ -183,10 +189,29 @@ def introduction(
 ) -> str:
     """Says what is about to happen."""
     epochs, batches = num_epochs(recipe, dataset), recipe.batches_per_update
-    updates = min(epochs * len(dataset) // batches, recipe.optimization.max_updates or sys.maxsize)
+    updates = num_updates(recipe, dataset)
     return (
         f"{recipe.name} on {keras.backend.backend()}, {devices}, into {run}\n"
         f"data        {splits.train.name}\n{dataset.describe()}\n"
         f"model       {model.count_params():,} parameters, {recipe.optimization.dtype}\n"
         f"training    {updates:,} updates in {several(epochs, 'epoch')}, {several(batches, 'batch', 'es')} an update"
     )
+
+
+def warn_of_disproportion(recipe: Recipe, dataset: kt.data.ParallelDataset, model):
+    """Warns of a model or a schedule that does not fit the amount of text, with which nothing would be learned for long."""
+    updates, warmup = num_updates(recipe, dataset), recipe.optimization.warmup_updates
+    parameters, tokens = model.count_params(), dataset.statistics.tokens("target")
+    advice = "`python -m training.new` writes a recipe that fits the text"
+    if 2 * warmup > updates:
+        warnings.warn(
+            f"The learning rate rises for {warmup:,} of {updates:,} updates. Lower warmup_updates to {max(1, updates // 6):,}, "
+            f"or train longer; {advice}",
+            stacklevel=2,
+        )
+    if parameters > LARGE * tokens:
+        warnings.warn(
+            f"The model has {parameters:,} parameters for a text of {tokens:,} tokens. Choose a smaller `preset`, such as "
+            f'"tiny"; {advice}',
+            stacklevel=2,
+        )

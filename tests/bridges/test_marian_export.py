@@ -94,4 +94,4 @@ def test_exports_again_after_fine_tuning(tmp_path, size, seen):
 def test_the_command_says_what_is_wrong(tmp_path):
     command = [sys.executable, "-m", "keras_transformer.bridges.marian", str(tmp_path), str(tmp_path / "out")]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 1 and result.stderr.splitlines()[-1].startswith("error: There is no config.json in")
+    assert result.returncode == 2 and result.stderr.splitlines()[-1].startswith("error: There is no config.json in")

@@ -1,6 +1,8 @@
 """Who trains in the folder of a run: one process, and in it the one that writes."""
 
 import json
+import re
+import warnings
 
 import pytest
 
@@ -57,3 +59,25 @@ def test_a_run_goes_on_with_whatever_values_it_began(recipe, run, monkeypatch):
     for resume in (False, True):
         assert train(odd, run, resume=resume) == {"done": True}
     assert (read_recipe(run.recipe).data.max_ratio, str(read_recipe(run.recipe).data.folder)) == (float("inf"), folder)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["warmup_updates=4000"], r"The learning rate rises for 4,000 of \d+ updates. Lower warmup_updates to \d+"),
+        (
+            ["model_dim=128", "feed_forward_dim=1024", "warmup_updates=1"],
+            r"The model has [\d,]+ parameters for a text of \d+ tokens",
+        ),
+        (["warmup_updates=1"], None),
+    ],
+)
+def test_what_does_not_fit_the_text_is_a_warning(recipe, run, settings, message, monkeypatch):
+    monkeypatch.setattr(trainer.callbacks, "fit", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+    with warnings.catch_warnings(record=True) as caught, pytest.raises(KeyboardInterrupt):
+        warnings.simplefilter("always", UserWarning)
+        train(read_recipe(recipe, settings), run, verbose=False)
+    said = [str(warning.message) for warning in caught if "training.new" in str(warning.message)]
+    assert len(said) == (message is not None)
+    if message:
+        assert re.match(message, said[0])
