@@ -65,7 +65,10 @@ def verify(folder: Path, translator: Translator, texts: Sequence[str], limits):
     for signature, sizes in searches.items():
         rows = hypotheses_of(answers[signature])
         for text, size, row in zip(texts, sizes, rows, strict=True):
-            compare(signature, text, row, own(text, size, len(row)), translator, limits)
+            most = (
+                len(row) if computes_in_float32(translator) else 1
+            )  # Roundings decide between others that are nearly as good.
+            compare(signature, text, row[:most], own(text, size, len(row))[:most], translator, limits)
         if any(answers[signature].get("truncated", [])):
             raise ValueError(f"The export ({signature}) says that it cut texts that it takes whole: {texts}")
     scored = answers["score"]["log_probability"], answers["score"]["token_count"]
@@ -127,7 +130,12 @@ def is_close(ours: float, theirs: float, translator: Translator) -> bool:
 
 def tolerance(translator: Translator) -> float:
     """Returns by how much numbers may differ."""
-    return 1e-3 if translator.model.dtype_policy.compute_dtype == "float32" else 5e-2
+    return 1e-3 if computes_in_float32(translator) else 5e-2
+
+
+def computes_in_float32(translator: Translator) -> bool:
+    """Tells whether a model computes in full precision."""
+    return translator.model.dtype_policy.compute_dtype == "float32"
 
 
 def is_alternative(translation: str, text: str, translator: Translator, limits) -> bool:
