@@ -228,20 +228,20 @@ def cost(config, tokens: float, epochs: int, has_gpu: bool) -> str:
     minutes = work / (EFFICIENCY * speed_of_products()) / 60
     about = f"{minutes:.0f} minutes" if minutes < 100 else f"{minutes / 60:.0f} hours"
     advice = "" if minutes < 24 * 60 else ": too much for a CPU. Train on a GPU, or on fewer pairs (max_pairs)"
-    return f"{seen}; about {about} on the {os.cpu_count()} cores here, estimated from the speed of matrix products{advice}"
+    return f"{seen}; about {about} on the {os.cpu_count()} cores here if nothing else runs (an estimate){advice}"
 
 
 def speed_of_products() -> float:
-    """Measures how many operations a second large products of matrices reach here."""
+    """Measures how many operations a second products of matrices reach on all cores together."""
     import numpy as np
 
-    matrix = np.ones((768, 768), "float32")
-    best = 0.0
-    for _ in range(8):
+    matrix = np.ones((64, 64), "float32")  # So small that one core does it.
+    shortest = float("inf")
+    for _ in range(2000):  # So often that some are not disturbed by other work.
         begin = time.perf_counter()
         matrix @ matrix
-        best = max(best, 2 * 768**3 / (time.perf_counter() - begin))
-    return best
+        shortest = min(shortest, time.perf_counter() - begin)
+    return 2 * 64**3 / shortest * (os.cpu_count() or 1)
 
 
 TEMPLATE = """\

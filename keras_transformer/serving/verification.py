@@ -65,9 +65,7 @@ def verify(folder: Path, translator: Translator, texts: Sequence[str], limits):
     for signature, sizes in searches.items():
         rows = hypotheses_of(answers[signature])
         for text, size, row in zip(texts, sizes, rows, strict=True):
-            most = (
-                len(row) if computes_in_float32(translator) else 1
-            )  # Roundings decide about the others.
+            most = len(row) if computes_in_float32(translator) else 1  # Roundings decide about the others.
             compare(signature, text, row[:most], own(text, size, len(row))[:most], translator, limits)
         if any(answers[signature].get("truncated", [])):
             raise ValueError(f"The export ({signature}) says that it cut texts that it takes whole: {texts}")
