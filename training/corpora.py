@@ -9,7 +9,8 @@ import keras_transformer as kt
 from keras_transformer.data.building import Filters
 from keras_transformer.data.parallel import check_options
 from keras_transformer.data.reading import PairReader
-from training.recipe_tables import DataTable, TokenizerTable
+
+from .recipe_tables import DataTable, TokenizerTable
 
 
 @dataclass(frozen=True)

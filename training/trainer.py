@@ -10,7 +10,8 @@ import keras
 import keras_transformer as kt
 from keras_transformer import callbacks
 from keras_transformer.callbacks.processes import is_writer, wait_for_each_other
-from training.building import (
+
+from .building import (
     check_recipe,
     compile_model,
     config_for,
@@ -23,15 +24,15 @@ from training.building import (
     training_set,
     validation_set,
 )
-from training.corpora import Splits, find_splits, make_tokenizer
-from training.devices import Devices
-from training.finishing import finish
-from training.recipe import Recipe
-from training.recipe_values import check_unicode
-from training.report import several
-from training.run_folder import RunFolder
-from training.run_log import RunLog, StopAfter
-from training.tensorboard import TensorBoardLog
+from .corpora import Splits, find_splits, make_tokenizer
+from .devices import Devices
+from .finishing import finish
+from .recipe import Recipe
+from .recipe_values import check_unicode
+from .report import several
+from .run_folder import RunFolder
+from .run_log import RunLog, StopAfter
+from .tensorboard import TensorBoardLog
 
 
 def train(
