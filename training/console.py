@@ -81,9 +81,10 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help="one of those above")
-    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="...", help="what it needs")
-    return parser.parse_args(argv)
+    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help=argparse.SUPPRESS)
+    parser.add_argument("words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    words = sys.argv[1:] if argv is None else argv
+    return parser.parse_args(words or ["--help"])
 
 
 def read_module(file: str) -> ModuleType:

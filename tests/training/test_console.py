@@ -24,9 +24,10 @@ print(code, "keras" in sys.modules, "tensorflow" in sys.modules)
 """
 
 
-def module_of(name):
+def is_there(name):
     module = COMMANDS[name].module
-    return ROOT / Path(*(f"training{module}" if module.startswith(".") else module).split(".")).with_suffix(".py")
+    parts = f"training{module}" if module.startswith(".") else module
+    return (ROOT / Path(*parts.split("."))).with_suffix(".py").is_file()
 
 
 def run(*words):
@@ -36,7 +37,7 @@ def run(*words):
 
 @pytest.fixture(params=COMMANDS)
 def name(request):
-    if not module_of(request.param).is_file():
+    if not is_there(request.param):
         pytest.skip("its module is not there yet")
     return request.param
 
