@@ -5,6 +5,7 @@ import re
 import keras
 
 from tests.pages import ROOT, code_blocks, run_page
+from training.console import COMMANDS
 
 
 def test_python_blocks_print_what_they_say(tmp_path, monkeypatch):
@@ -23,6 +24,8 @@ def test_shell_blocks_name_commands_that_exist():
         elif words[:2] == ["python", "-m"]:
             module = ROOT / words[2].replace(".", "/")
             assert module.with_suffix(".py").is_file() or (module / "__main__.py").is_file(), command
+        elif words[0] == "keras-transformer":
+            assert words[1] in COMMANDS, command
         else:
             known = (["pip", "install"], ["git", "clone"], ["source", ".venv/bin/activate"])
             assert words[:2] in known or words[0] in ("cd", "docker", "curl"), command

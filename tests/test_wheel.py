@@ -11,8 +11,12 @@ from pathlib import Path
 import keras
 import pytest
 
+import keras_transformer as kt
 from tests.conftest import PROVING
 from tests.pages import code_blocks
+from tests.training.conftest import RECIPE
+from tests.training.test_console import is_there
+from training.console import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 ONCE = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="does not depend on the backend")
@@ -38,34 +42,70 @@ def wheel(tmp_path_factory):
 
 
 @ONCE
-@pytest.mark.proof("The wheel contains keras_transformer and nothing else")
+@pytest.mark.proof("The wheel contains keras_transformer, keras_transformer_training and nothing else")
 def test_contents(wheel, seen):
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names if ".dist-info/" not in name}
     seen(f"{len(names)} files in {wheel.name}")
-    assert tops == {"keras_transformer"}
+    assert tops == {"keras_transformer", "keras_transformer_training"}
     for name in ("py.typed", "attention/viewer/page.html", "serving/playground.html", "serving/server_ops.txt"):
         assert f"keras_transformer/{name}" in names
     tracked = {path.relative_to(ROOT).as_posix() for path in (ROOT / "keras_transformer").rglob("*.py")}
+    own = [file for kind in ("*.py", "recipes/*.toml", "deploy/*") for file in (ROOT / "training").glob(kind)]
+    tracked |= {f"keras_transformer_{path.relative_to(ROOT).as_posix()}" for path in own}
     assert tracked <= set(names)
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """An environment with the wheel: the folder of its programs, and the variables to run them with."""
+    programs = tmp_path_factory.mktemp("installed") / "environment" / "bin"
+    venv.create(programs.parent, with_pip=True)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    if PROVING:
+        run(programs / "python", "-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt", f"{wheel}[plots]")
+    else:
+        # Without the network: the wheel is installed, its dependencies are borrowed from the environment of this test.
+        run(programs / "python", "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel)
+        environment["PYTHONPATH"] = sysconfig.get_path("purelib")
+    return programs, environment
 
 
 @ONCE
 @pytest.mark.proof("The wheel, installed non-editable in a fresh environment, runs the README from another folder")
-def test_runs_the_readme_from_another_folder(wheel, tmp_path, seen):
-    venv.create(tmp_path / "environment", with_pip=True)
-    python = tmp_path / "environment" / "bin" / "python"
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    if PROVING:
-        run(python, "-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt", f"{wheel}[plots]")
-    else:
-        # Without the network: the wheel is installed, its dependencies are borrowed from the environment of this test.
-        run(python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel)
-        environment["PYTHONPATH"] = sysconfig.get_path("purelib")
-    script = tmp_path / "elsewhere" / "readme.py"
-    script.parent.mkdir()
+def test_runs_the_readme_from_another_folder(installed, tmp_path, seen):
+    programs, environment = installed
+    script = tmp_path / "readme.py"
     report = "import keras_transformer; print(keras_transformer.__file__)\n"
     script.write_text("\n".join(code_blocks(ROOT / "README.md", "python")) + report, encoding="utf8")
-    location = run(python, script, cwd=script.parent, env=environment).strip().split("\n")[-1]
+    location = run(programs / "python", script, cwd=tmp_path, env=environment).strip().split("\n")[-1]
     seen("dependencies installed from the registry" if PROVING else "dependencies borrowed")
-    assert Path(location).is_relative_to(tmp_path / "environment")
+    assert Path(location).is_relative_to(programs.parent)
+
+
+@ONCE
+@pytest.mark.proof("With nothing but the wheel, commands train, measure, translate and export from another folder")
+def test_commands_work_without_a_checkout(installed, tmp_path, seen, size):
+    programs, environment = installed
+
+    def command(*words):
+        return run(programs / "keras-transformer", *words, cwd=tmp_path, env=environment)
+
+    kt.data.reverse(num_pairs=80, min_length=3, max_length=4).write(tmp_path)
+    (tmp_path / "digits.toml").write_text(RECIPE, encoding="utf8")
+    assert "Translate: keras-transformer translate runs/digits" in command("train", "digits.toml", "--set", "epochs=1")
+    assert "BLEU" in command("evaluate", "runs/digits", "--source", "test.digits", "--reference", "test.reversed")
+    assert len(command("translate", "runs/digits", "test.digits").splitlines()) == 8
+    if size(False, full=True):
+        assert command("export", "runs/digits", "saved_models/digits").splitlines()[-1] == "saved_models/digits/1"
+    seen("one epoch of a tiny model")
+
+
+@ONCE
+def test_help_comes_from_the_installed_package(installed, tmp_path):
+    programs, environment = installed
+    assert "\n  train " in run(programs / "keras-transformer", "--help", cwd=tmp_path, env=environment)
+    for name in filter(is_there, COMMANDS):
+        said = run(programs / "keras-transformer", name, "--help", cwd=tmp_path, env=environment)
+        assert said.startswith(f"usage: keras-transformer {name}")
+        assert name != "train" or "multi30k-tiny, " in said

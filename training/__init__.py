@@ -1,1 +1,1 @@
-"""Recipes and entry points that are run from a checkout."""
+"""Recipes and the commands that train and use them; installed as `keras_transformer_training`."""

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table
 
-from training.command import load_backend, make_console, run_command
+from .command import load_backend, make_console, run_command
+from .console import program
 
 LOOKS = {
     "it": 'encoder, from "it"',
@@ -28,7 +29,7 @@ NUM_TRAIN = 4000  # Enough for every word; none of it is used.
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit code: 0, or 2 if something is wrong with what was given."""
     parser = argparse.ArgumentParser(
-        prog="python -m training.attention_report", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=program("attention_report"), description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("run", type=Path, metavar="RUN", help="folder of a run, or of a translator")
     parser.add_argument("--sentences", type=int, default=2000, metavar="N", help="held-out sentences to measure on (2000)")
@@ -66,7 +67,8 @@ def measure(translator, examples: Sequence) -> tuple[list[tuple], tuple[int, int
     import keras
 
     import keras_transformer as kt
-    from training.pronoun_heads import answers, make_questions
+
+    from .pronoun_heads import answers, make_questions
 
     questions = [make_questions(translator.tokenizer, half) for half in split_in_two(examples)]
     if not all(questions):
@@ -95,7 +97,7 @@ def split_in_two(examples: Sequence) -> tuple[list, list]:
 
 def measure_head(first: np.ndarray, second: np.ndarray, averaged: bool) -> tuple[str, float, float]:
     """Chooses a head, or a layer whose heads are averaged, on one half and measures it on the other."""
-    from training.pronoun_heads import best_head
+    from .pronoun_heads import best_head
 
     first, second = (hits[:, :, -1:] if averaged else hits[:, :, :-1] for hits in (first, second))
     layer, head = best_head(first)

@@ -1,8 +1,8 @@
-"""Averages the weights of a run's last moments: `python -m training.average RUN --last 5`.
+"""Averages the weights of a run's last moments: `keras-transformer average RUN --last 5`.
 
 A run ends with the mean of the weights that its recipe asks for. This makes another translator, of the mean of fewer of them,
 or of a run that has not finished. It is a folder that all other commands take in place of a run:
-`python -m training.evaluate RUN/translator-last-3 --source FILE --reference FILE`.
+`keras-transformer evaluate RUN/translator-last-3 --source FILE --reference FILE`.
 """
 
 import argparse
@@ -10,7 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from training.command import load_backend, run_command
+from .command import load_backend, run_command
+from .console import program
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -22,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m training.average", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=program("average"), description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("run", type=Path, metavar="RUN", help="folder of a run")
     parser.add_argument("--last", type=int, metavar="N", help="how many of the last weights to average (as in the recipe)")
@@ -40,9 +41,10 @@ def run(options: argparse.Namespace):
     load_backend()
     import keras_transformer as kt
     from keras_transformer.folders import check_replaceable
-    from training.building import make_model, search_options
-    from training.recipe import read_recipe
-    from training.run_folder import RunFolder
+
+    from .building import make_model, search_options
+    from .recipe import read_recipe
+    from .run_folder import RunFolder
 
     folder = RunFolder(options.run)
     for needed in (folder.recipe, folder.tokenizer):

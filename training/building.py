@@ -9,11 +9,12 @@ import keras_transformer as kt
 from keras_transformer import callbacks, losses, metrics, schedules
 from keras_transformer.models.presets import PRESETS
 from keras_transformer.serving.export import check_name
-from training.corpora import SplitPairs, check_numbers, make_dataset
-from training.device_batches import divided
-from training.devices import Devices
-from training.recipe import Recipe
-from training.scores import comparison
+
+from .corpora import SplitPairs, check_numbers, make_dataset
+from .device_batches import divided
+from .devices import Devices
+from .recipe import Recipe
+from .scores import comparison
 
 VALIDATION_SHAPES = 4
 MAY_DIFFER = ("dropout", "attention_dropout", "activation_dropout")

@@ -13,7 +13,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from training.command import run_command
+from .command import run_command
+from .console import program
 
 VOCABULARY = 37_000
 LENGTH = 29  # Tokens of a sentence; the share of attention depends on it, and little else.
@@ -182,7 +183,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m training.capacity", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=program("capacity"), description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--peak", type=float, metavar="TFLOP/S", help="of your device")
     parser.add_argument("--bandwidth", type=float, default=0.0, metavar="GB/S", help="of your device's memory")

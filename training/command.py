@@ -50,7 +50,7 @@ def share_cores():
 def load_backend():
     """Loads Keras and its backend, without what their libraries have to say about drivers that they miss."""
     with kept_back():
-        from training.machine import devices
+        from .machine import devices
 
         devices()
 
@@ -66,12 +66,12 @@ def load_devices(request, model_parallel: int):
         `training.devices.Devices`.
     """
     if request.processes > 1:  # What goes wrong between processes should be seen at once.
-        from training.devices import open_devices
+        from .devices import open_devices
 
         return open_devices(request, model_parallel)
     with kept_back():
-        from training.devices import open_devices
-        from training.machine import devices as names_of_devices
+        from .devices import open_devices
+        from .machine import devices as names_of_devices
 
         found = open_devices(request, model_parallel)
         names_of_devices()

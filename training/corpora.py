@@ -9,8 +9,9 @@ import keras_transformer as kt
 from keras_transformer.data.building import Filters
 from keras_transformer.data.parallel import check_options
 from keras_transformer.data.reading import PairReader
-from training.held_out import choose_held_out, dealt_out
-from training.recipe_tables import DataTable, TokenizerTable
+
+from .held_out import choose_held_out, dealt_out
+from .recipe_tables import DataTable, TokenizerTable
 
 
 @dataclass(frozen=True)

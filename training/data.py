@@ -1,4 +1,4 @@
-"""Shows a corpus as a model will see it: `python -m training.data train.en train.de`.
+"""Shows a corpus as a model will see it: `keras-transformer data train.en train.de`.
 
 Prints how many pairs are kept and dropped and why, how long sentences are, into how many tokens a word falls, and how the pairs
 fill batches. Saves a plot of the lengths and of the shapes that batches are padded to.
@@ -13,10 +13,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from training.command import load_backend, make_console, run_command
-from training.recipe import read_table
-from training.recipe_tables import CORPORA, DataTable, TokenizerTable, has_columns
-from training.recipe_values import did_you_mean
+from .command import load_backend, make_console, run_command
+from .console import program
+from .recipe import read_table
+from .recipe_tables import CORPORA, DataTable, TokenizerTable, has_columns
+from .recipe_values import did_you_mean
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """Reads the command line. What was not given has no entry, so that a recipe's word counts."""
     parser = argparse.ArgumentParser(
-        prog="python -m training.data",
+        prog=program("data"),
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         argument_default=argparse.SUPPRESS,
@@ -76,8 +77,8 @@ def limit(convert: type, kind: str) -> Callable[[str], int | float | None]:
 def run(options: argparse.Namespace):
     """Does what the command line asks for."""
     load_backend()  # Only now: `--help` need not wait for it.
-    from training.corpora import check_numbers, find_splits, make_dataset, make_tokenizer
-    from training.data_tables import print_samples, print_statistics
+    from .corpora import check_numbers, find_splits, make_dataset, make_tokenizer
+    from .data_tables import print_samples, print_statistics
 
     if hasattr(options, "vocabulary_size"):
         options.file = None  # It counts more than a tokenizer that the recipe names.
@@ -124,7 +125,7 @@ def save_plot(dataset, title: str, path: Path, console: Console):
     if importlib.util.find_spec("matplotlib") is None:
         console.print('No plot: matplotlib is not installed. Install it with: pip install ".[plots]"', markup=False)
         return
-    from training.data_plot import draw
+    from .data_plot import draw
 
     path.parent.mkdir(parents=True, exist_ok=True)
     draw(dataset, title).savefig(path)

@@ -13,8 +13,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from training.command import load_backend, make_console, run_command
-from training.recipe import read_recipe
+from .command import load_backend, make_console, run_command
+from .console import program
+from .recipe import read_recipe
 
 OUTPUT = Path("runs/demo")
 EXPORT = Path("saved_models/pronouns")
@@ -26,16 +27,16 @@ Who was tired, and what was wide? English says "it" for both. German has to deci
 the street (die Straße). A small Transformer is about to find out, from {pairs} examples and by attention alone.
 """
 NEXT = {
-    "training.translate {run}": "type: The dog didn't cross the bridge because it was too narrow.",
-    "training.evaluate {run} --beam-size 1": "is greedy search as good?",
-    "training.train multi30k-tiny": "a real corpus: captions of photographs",
+    "translate {run}": "type: The dog didn't cross the bridge because it was too narrow.",
+    "evaluate {run} --beam-size 1": "is greedy search as good?",
+    "train multi30k-tiny": "a real corpus: captions of photographs",
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the demo and returns its exit code: 0, 2 if something went wrong, 130 if it was interrupted."""
     parser = argparse.ArgumentParser(
-        prog="python -m training.demo", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=program("demo"), description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--output", type=Path, default=OUTPUT, metavar="FOLDER", help=f"where the run goes ({OUTPUT})")
     parser.add_argument("--export", type=Path, default=EXPORT, metavar="FOLDER", help=f"where the SavedModel goes ({EXPORT})")
@@ -49,18 +50,18 @@ def run(options: argparse.Namespace):
     recipe = read_recipe("pronouns", options.set)
     console = make_console()
     load_backend()
-    from training.demo_attention import draw
-    from training.demo_export import export
-    from training.demo_show import ThinkingAloud, show
-    from training.run_folder import RunFolder
-    from training.trainer import train
+    from .demo_attention import draw
+    from .demo_export import export
+    from .demo_show import ThinkingAloud, show
+    from .run_folder import RunFolder
+    from .trainer import train
 
     folder = RunFolder(options.output)
     if folder.is_finished:
         say(console, f"The model in {folder} is trained already. To start afresh: rm -r {folder}\n")
     else:
         say(console, GREETING.format(pairs=f"{recipe.data.max_pairs or 50_000:,}"))
-    command = f"python -m training.demo --output {folder}"
+    command = f"{program('demo')} --output {folder}"
     results = train(recipe, folder, resume=True, command=command, extra_callbacks=[ThinkingAloud(folder, console)])
     show(folder, results, console)
     draw(folder, console)
@@ -72,7 +73,7 @@ def next_steps(folder) -> str:
     """Says what to try next."""
     python = Path(sys.executable)
     python = python.relative_to(Path.cwd()) if python.is_relative_to(Path.cwd()) else python
-    commands = {f"{python} -m {command.format(run=folder)}": reason for command, reason in NEXT.items()}
+    commands = {f"{python} -m {__package__}.{command.format(run=folder)}": reason for command, reason in NEXT.items()}
     width = max(map(len, commands))
     return "\n".join(["Three things to try next:\n", *(f"  {line:<{width}}  {why}" for line, why in commands.items())])
 

@@ -10,9 +10,10 @@ from keras_transformer.attention import Attention
 from keras_transformer.data import pronouns
 from keras_transformer.data.corpora.pronoun_scores import reason_pronoun
 from keras_transformer.visualization import plot_threads
-from training.demo_show import FAMOUS
-from training.pronoun_heads import answers, best_head, make_questions
-from training.run_folder import RunFolder
+
+from .demo_show import FAMOUS
+from .pronoun_heads import answers, best_head, make_questions
+from .run_folder import RunFolder
 
 NUM_QUESTIONS = 200
 

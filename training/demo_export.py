@@ -8,8 +8,9 @@ from rich.text import Text
 import keras_transformer as kt
 from keras_transformer.serving import SavedModelSession
 from keras_transformer.serving.versions import versions_in
-from training.demo_show import FAMOUS
-from training.run_folder import RunFolder
+
+from .demo_show import FAMOUS
+from .run_folder import RunFolder
 
 
 def export(run: RunFolder, console: Console, output: Path) -> Path:

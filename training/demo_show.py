@@ -6,8 +6,9 @@ from rich.text import Text
 
 import keras_transformer as kt
 from keras_transformer.data.corpora.pronoun_scores import reason_pronoun
-from training.finishing import scores_of
-from training.run_folder import RunFolder
+
+from .finishing import scores_of
+from .run_folder import RunFolder
 
 # Of combinations that are in no training sentence; what they mean is in the corpus.
 FAMOUS = (

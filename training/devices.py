@@ -9,8 +9,9 @@ import keras
 import keras_transformer as kt
 from keras_transformer.callbacks.local_models import copy_weights, undistributed
 from keras_transformer.models.layout import check_divisible, layout_map
-from training.device_request import DeviceRequest
-from training.recipe import Recipe
+
+from .device_request import DeviceRequest
+from .recipe import Recipe
 
 
 class Devices:

@@ -1,4 +1,4 @@
-"""Measures a trained model: `python -m training.evaluate RUN --source FILE --reference FILE`.
+"""Measures a trained model: `keras-transformer evaluate RUN --source FILE --reference FILE`.
 
 RUN is the folder of a run, or of a translator. Translates the source and prints BLEU and chrF as sacrebleu computes them, with
 the signatures that make them comparable. Without --source, the run's own validation and test sets are measured, or those that
@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from training.command import load_backend, make_console, run_command, share_cores
+from .command import load_backend, make_console, run_command, share_cores
+from .console import program
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m training.evaluate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=program("evaluate"), description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("run", type=Path, metavar="RUN", help="folder of a run, or of a translator")
     parser.add_argument("--source", type=Path, metavar="FILE", help="sentences to translate, one a line (.gz too)")
@@ -51,8 +52,9 @@ def run(options: argparse.Namespace):
     load_backend()
     import keras_transformer as kt
     from keras_transformer.text.outputs import check_output
-    from training.summary import print_scores
-    from training.translators import evaluation_table
+
+    from .summary import print_scores
+    from .translators import evaluation_table
 
     check_output(options.output, [options.source, *(options.reference or ())])
     translator = kt.Translator.load(options.run)
@@ -68,8 +70,9 @@ def file_scores(options: argparse.Namespace, translator, table, search: dict) ->
     from keras_transformer.data.reading import check_is_file
     from keras_transformer.text.lines import one_line
     from keras_transformer.text.outputs import output_file
-    from training.evaluation_log import log_evaluation
-    from training.scores import corpus_scores
+
+    from .evaluation_log import log_evaluation
+    from .scores import corpus_scores
 
     for file in (options.source, *options.reference):
         check_is_file(file)
@@ -86,11 +89,11 @@ def file_scores(options: argparse.Namespace, translator, table, search: dict) ->
 
 def own_scores(options: argparse.Namespace, translator, table, search: dict) -> dict:
     """Measures on the sets that the run's recipe names."""
-    from training.corpora import find_splits
-    from training.evaluation_log import log_evaluation
-    from training.recipe import read_recipe
-    from training.scores import split_scores
-    from training.translators import run_of
+    from .corpora import find_splits
+    from .evaluation_log import log_evaluation
+    from .recipe import read_recipe
+    from .scores import split_scores
+    from .translators import run_of
 
     folder = run_of(options.run)
     folder.check_has(folder.recipe)

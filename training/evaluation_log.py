@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from keras_transformer.folders import naming
-from training.scores import Score
+
+from .scores import Score
 
 FILE = "evaluations.jsonl"
 

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from training.command import load_backend, run_command
+from .command import load_backend, run_command
+from .console import program
 
 OUTPUT = Path("docs/figures")
 
@@ -17,7 +18,7 @@ OUTPUT = Path("docs/figures")
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit code: 0, or 2 if something is wrong with what was given."""
     parser = argparse.ArgumentParser(
-        prog="python -m training.figures", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=program("figures"), description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("run", type=Path, nargs="?", metavar="RUN", help="folder of a run, or of a translator")
     parser.add_argument("--output", type=Path, default=OUTPUT, metavar="FOLDER", help=f"where to write ({OUTPUT})")
@@ -40,7 +41,8 @@ def run(options: argparse.Namespace):
 def plain_drawings() -> dict[str, Callable]:
     """Returns the pictures that need no trained model, by name."""
     from keras_transformer import visualization
-    from training import worked_examples
+
+    from . import worked_examples
 
     return {
         "scaled_dot_product": worked_examples.plot_scaled_dot_product,
@@ -57,7 +59,8 @@ def model_drawings(folder: Path) -> Iterator[tuple[str, Callable]]:
     """Yields the pictures of a trained model, with their names."""
     import keras_transformer as kt
     from keras_transformer import visualization
-    from training.demo_attention import attend_to_famous, plot_pronouns
+
+    from .demo_attention import attend_to_famous, plot_pronouns
 
     translator = kt.Translator.load(folder)
     tired, _ = attend_to_famous(translator)

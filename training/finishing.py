@@ -9,14 +9,15 @@ import numpy as np
 
 import keras_transformer as kt
 from keras_transformer.text.files import write_bytes
-from training import machine
-from training.building import make_schedule, rate_at
-from training.corpora import Splits
-from training.evaluation_log import log_evaluation
-from training.recipe import Recipe
-from training.report import write_report
-from training.run_folder import RunFolder
-from training.scores import Score, split_scores
+
+from . import machine
+from .building import make_schedule, rate_at
+from .corpora import Splits
+from .evaluation_log import log_evaluation
+from .recipe import Recipe
+from .report import write_report
+from .run_folder import RunFolder
+from .scores import Score, split_scores
 
 NUM_SAMPLES = 8
 

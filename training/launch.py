@@ -1,6 +1,6 @@
 """Trains in several JAX processes on this machine: `python -m training.launch --processes 2 RECIPE`.
 
-All other words go to `python -m training.train`, --output, --set, --resume and --devices (of each process) among them. The
+All other words go to `keras-transformer train`, --output, --set, --resume and --devices (of each process) among them. The
 processes are watched: if one fails, the others, which cannot go on without it, are ended, and it is said what happened.
 
 Several machines need no launcher of ours: SLURM, Kubernetes or a loop over ssh starts one process on each (docs/scaling.md).
@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from functools import partial
 
-from training.command import run_command
+from .command import run_command
+from .console import program
 
 GRACE_SECONDS = 20  # For what the others have to say about it.
 
@@ -41,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parse_arguments(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     """Reads the launcher's own options, and returns all other words as they are."""
     parser = argparse.ArgumentParser(
-        prog="python -m training.launch",
+        prog=program("launch"),
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -88,7 +89,7 @@ def start_all(
 
 
 def start(
-    number: int, count: int, devices: int, port: int, words: Sequence[str], module: str = "training.train", **options
+    number: int, count: int, devices: int, port: int, words: Sequence[str], module: str = f"{__package__}.train", **options
 ) -> subprocess.Popen:
     """Starts one of several processes.
 
@@ -97,7 +98,7 @@ def start(
         count: How many there are.
         devices: Number of devices of each. The first process takes the first ones of this machine, and so on.
         port: Where they meet.
-        words: The command line of `training.train`.
+        words: The command line of `keras-transformer train`.
         module: What to run, if it is another program with the same command line.
         **options: Further arguments of `subprocess.Popen`.
 
@@ -172,7 +173,7 @@ def how_it_ended(code: int) -> str:
 def how_to_go_on(words: Sequence[str]) -> str:
     """Says what to do after a failure."""
     again = [*words, *([] if "--resume" in words else ["--resume"])]
-    return f"Go on from the last checkpoint with:\n  python -m training.launch {shlex.join(again)}"
+    return f"Go on from the last checkpoint with:\n  {program('launch')} {shlex.join(again)}"
 
 
 def free_port() -> int:

@@ -1,4 +1,4 @@
-"""Writes a recipe for text files of your own: `python -m training.new train.en train.de > mine.toml`.
+"""Writes a recipe for text files of your own: `keras-transformer new train.en train.de > mine.toml`.
 
 The recipe fits the files: vocabulary, model, batches, rate and length of training follow from the number of pairs. How long it
 takes is estimated for this machine. Where no files are named to validate and to test with, the recipe holds out pairs of the
@@ -12,7 +12,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from training.command import load_backend, run_command
+from .command import load_backend, run_command
+from .console import program
 
 TOKENS_PER_WORD = 1.4
 FILLED = 0.85  # Share of a batch's positions that hold tokens.
@@ -88,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m training.new", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=program("new"), description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
         "files", nargs="+", metavar="FILE", help="source and target, a sentence a line (.gz too); or one .tsv file of both"
@@ -106,7 +107,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 def run(options: argparse.Namespace):
     """Looks at the files and prints a recipe for them."""
     load_backend()
-    from training.machine import devices
+    from .machine import devices
 
     files = {"train": options.files, "validation": options.validation, "test": options.test}
     files = {split: sides(split, names) for split, names in files.items() if names}
@@ -126,7 +127,7 @@ def run(options: argparse.Namespace):
 
 def sides(split: str, names: list[str]) -> tuple[str, ...]:
     """Checks that the words of the command line are two files, or one of two columns."""
-    from training.recipe_tables import has_columns
+    from .recipe_tables import has_columns
 
     if len(names) == 2 and not any(map(has_columns, names)):
         return tuple(names)
@@ -199,7 +200,7 @@ def recipe_for(files: dict[str, tuple[str, ...]], size: Size, hold_out: int | No
 
 def data_lines(files: dict[str, tuple[str, ...]], hold_out: int | None) -> str:
     """Returns the lines of the recipe that name the files."""
-    from training.recipe import to_toml
+    from .recipe import to_toml
 
     lines = []
     for split, names in files.items():
@@ -245,7 +246,7 @@ def speed_of_products() -> float:
 
 
 TEMPLATE = """\
-# A recipe for files of your own, written by `python -m training.new`. Paths are relative to this file.
+# A recipe for files of your own, written by `keras-transformer new`. Paths are relative to this file.
 #
 #   corpus    {corpus}
 #   model     {model}

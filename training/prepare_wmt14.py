@@ -21,7 +21,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import IO
 
-from training.command import run_command
+from .command import run_command
+from .console import program
 
 # From the parts of the corpus to the names that their two files may have, the first choice first.
 TRAINING_PARTS = {
@@ -38,7 +39,7 @@ SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>", re.IGNORECASE | re.DOTALL)
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit code: 0, or 2 if something is wrong with what was given."""
     parser = argparse.ArgumentParser(
-        prog="python -m training.prepare_wmt14", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=program("prepare_wmt14"), description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("downloads", type=Path, metavar="DOWNLOADS", help="folder of the archives, or of what was in them")
     parser.add_argument("output", type=Path, metavar="OUTPUT", help="folder to write to")

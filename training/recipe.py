@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from training.recipe_tables import (
+from .recipe_tables import (
     DataTable,
     DevicesTable,
     EvaluationTable,
@@ -18,7 +18,7 @@ from training.recipe_tables import (
     OptimizationTable,
     TokenizerTable,
 )
-from training.recipe_values import check_unicode, did_you_mean
+from .recipe_values import check_unicode, did_you_mean
 
 FOLDER = Path(__file__).parent / "recipes"
 Table = TypeVar("Table")

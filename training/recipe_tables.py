@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from training.recipe_values import (
+from .recipe_values import (
     count,
     finite,
     integer,

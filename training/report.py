@@ -4,9 +4,11 @@ import re
 import shlex
 
 from keras_transformer.text.files import write_bytes
-from training.recipe import Recipe
-from training.run_folder import RunFolder
-from training.scores import Score
+
+from .console import program
+from .recipe import Recipe
+from .run_folder import RunFolder
+from .scores import Score
 
 CARD = """# {name}
 
@@ -87,7 +89,7 @@ def card(run: RunFolder, recipe: Recipe, results: dict) -> str:
         model=fact_table(model_facts(results["model"])),
         data=block("text", "\n".join(data_lines(results["data"]))),
         python=block("python", PYTHON.format(translator=str(run.translator), example=example)),
-        shell=block("bash", f"python -m training.translate {shlex.quote(str(run))}"),
+        shell=block("bash", f"{program('translate')} {shlex.quote(str(run))}"),
         command=block("bash", results["command"]),
         versions=", ".join(f"{package} {version}" for package, version in results["versions"].items()),
     )

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from keras_transformer.locks import NO_LOCKS, hold_lock
 from keras_transformer.text.files import write_bytes
-from training.recipe import Recipe, difference, read_recipe
-from training.recipe_tables import DevicesTable
+
+from .recipe import Recipe, difference, read_recipe
+from .recipe_tables import DevicesTable
 
 RUNS = Path("runs")
 

@@ -6,8 +6,9 @@ from dataclasses import asdict, dataclass
 import keras_transformer as kt
 from keras_transformer.callbacks.bleu import make_metrics, reference_streams
 from keras_transformer.data.corpora import PronounCorpus
-from training.recipe_tables import EvaluationTable
-from training.recipe_values import did_you_mean
+
+from .recipe_tables import EvaluationTable
+from .recipe_values import did_you_mean
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ import shlex
 from rich.console import Console
 from rich.text import Text
 
-from training.command import make_console
-from training.data_tables import print_table
-from training.finishing import scores_of
-from training.report import duration
-from training.run_folder import RunFolder
-from training.scores import Score
+from .command import make_console
+from .console import program
+from .data_tables import print_table
+from .finishing import scores_of
+from .report import duration
+from .run_folder import RunFolder
+from .scores import Score
 
 
 def print_results(run: RunFolder, results: dict):
@@ -26,7 +27,7 @@ def print_results(run: RunFolder, results: dict):
         print_sample(sample, console)
     speed = f"{facts['tokens_per_second']:,.0f} target tokens a second"
     say(console, f"{facts['updates']:,} updates in {duration(facts['seconds'])}, {speed}.")
-    say(console, f"Report: {run.report}\nTranslate: python -m training.translate {shlex.quote(str(run))}")
+    say(console, f"Report: {run.report}\nTranslate: {program('translate')} {shlex.quote(str(run))}")
 
 
 def print_scores(scores: dict[str, list[Score]], console: Console):

@@ -1,8 +1,8 @@
-"""Trains a model: `python -m training.train RECIPE`.
+"""Trains a model: `keras-transformer train RECIPE`.
 
-RECIPE is the name of a recipe in training/recipes, or the path of a .toml file. Everything goes into one folder, runs/RECIPE
-unless --output says otherwise: the recipe as run, tokenizer, checkpoints, history.csv, curves.png, report.md and the finished
-translator.
+RECIPE is the name of a recipe that comes with the package, or the path of a .toml file. Everything goes into one folder,
+runs/RECIPE unless --output says otherwise: the recipe as run, tokenizer, checkpoints, history.csv, curves.png, report.md and
+the finished translator.
 
 A run that was stopped or killed goes on, from its last checkpoint and to the same result, with the same command and --resume.
 With --resume the command starts a run, too, if there is none, so that it can be given again and again.
@@ -18,9 +18,10 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from training.command import load_devices, run_command
-from training.device_request import add_device_arguments, read_device_request
-from training.recipe import FOLDER, read_recipe
+from .command import load_devices, run_command
+from .console import program
+from .device_request import add_device_arguments, read_device_request
+from .recipe import FOLDER, read_recipe
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,7 +42,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     """Reads the command line."""
     names = ", ".join(sorted(file.stem for file in FOLDER.glob("*.toml")))
     parser = argparse.ArgumentParser(
-        prog="python -m training.train", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=program("train"), description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("recipe", nargs="+", metavar="RECIPE", help=f"a .toml file, or one of: {names}")
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="where the run goes (runs/RECIPE)")
@@ -63,9 +64,9 @@ def run(options: argparse.Namespace, command: str):
     recipe = read_recipe(options.recipe[0], options.set)
     request = read_device_request(options, os.environ)
     devices = load_devices(request, recipe.devices.model_parallel)  # Only now: mistakes need not wait for it.
-    from training.run_folder import RunFolder, default_output
-    from training.summary import print_results
-    from training.trainer import train
+    from .run_folder import RunFolder, default_output
+    from .summary import print_results
+    from .trainer import train
 
     folder = RunFolder(options.output or default_output(recipe))
     was_finished = folder.is_finished
@@ -81,14 +82,14 @@ def check_is_recipe(words: Sequence[str]):
     """Raises a `ValueError` that says how to make a recipe if files of text were given."""
     if len(words) > 1 or (Path(words[0]).is_file() and Path(words[0]).suffix != ".toml"):
         raise ValueError(
-            "A training needs one recipe. For files of your own, write one with `python -m training.new "
-            f"{shlex.join(words)} > mine.toml`, then: python -m training.train mine.toml"
+            f"A training needs one recipe. For files of your own, write one with `{program('new')} {shlex.join(words)} > "
+            f"mine.toml`, then: {program('train')} mine.toml"
         )
 
 
 def command_of(words: Sequence[str]) -> str:
     """Returns the command as one would type it."""
-    return f"python -m training.train {shlex.join(words)}"
+    return f"{program('train')} {shlex.join(words)}"
 
 
 def how_to_go_on(words: Sequence[str]) -> str:
@@ -97,11 +98,11 @@ def how_to_go_on(words: Sequence[str]) -> str:
     return f"Stopped. Go on from the last checkpoint with:\n  {command_of(again)}"
 
 
-def run_as_program():
+def run_as_program(argv: Sequence[str] | None = None) -> int:
     """Runs the command as a process, which ends at once if it fails as one of several: JAX would let it wait for the others."""
     code = 1
     try:
-        code = main()
+        code = main(argv)
     finally:
         if code != 0 and is_one_of_several():
             if sys.exc_info()[0] is not None:
@@ -109,7 +110,7 @@ def run_as_program():
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
-    sys.exit(code)
+    return code
 
 
 def is_one_of_several() -> bool:
@@ -122,4 +123,4 @@ def is_one_of_several() -> bool:
 
 
 if __name__ == "__main__":
-    run_as_program()
+    sys.exit(run_as_program())

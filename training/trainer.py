@@ -11,7 +11,8 @@ import keras
 import keras_transformer as kt
 from keras_transformer import callbacks
 from keras_transformer.callbacks.processes import is_writer, wait_for_each_other
-from training.building import (
+
+from .building import (
     check_recipe,
     compile_model,
     config_for,
@@ -25,15 +26,16 @@ from training.building import (
     training_set,
     validation_set,
 )
-from training.corpora import Splits, find_splits, make_tokenizer
-from training.devices import Devices
-from training.finishing import finish
-from training.recipe import Recipe
-from training.recipe_values import check_unicode
-from training.report import several
-from training.run_folder import RunFolder
-from training.run_log import RunLog, StopAfter
-from training.tensorboard import TensorBoardLog
+from .console import program
+from .corpora import Splits, find_splits, make_tokenizer
+from .devices import Devices
+from .finishing import finish
+from .recipe import Recipe
+from .recipe_values import check_unicode
+from .report import several
+from .run_folder import RunFolder
+from .run_log import RunLog, StopAfter
+from .tensorboard import TensorBoardLog
 
 LARGE = 100  # Parameters for each token of text, from which on a model is too large for it.
 
@@ -202,7 +204,7 @@ def warn_of_disproportion(recipe: Recipe, dataset: kt.data.ParallelDataset, mode
     """Warns of a model or a schedule that does not fit the amount of text, with which nothing would be learned for long."""
     updates, warmup = num_updates(recipe, dataset), recipe.optimization.warmup_updates
     parameters, tokens = model.count_params(), dataset.statistics.tokens("target")
-    advice = "`python -m training.new` writes a recipe that fits the text"
+    advice = f"`{program('new')}` writes a recipe that fits the text"
     if 2 * warmup > updates:
         warnings.warn(
             f"The learning rate rises for {warmup:,} of {updates:,} updates. Lower warmup_updates to {max(1, updates // 6):,}, "

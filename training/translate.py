@@ -1,4 +1,4 @@
-"""Translates with a trained model: `python -m training.translate RUN`.
+"""Translates with a trained model: `keras-transformer translate RUN`.
 
 RUN is the folder of a run, or of a translator. Translates a file, or what comes through the standard input, a sentence a line;
 on a terminal it asks for sentences. With --scores each line begins with the score and a tab; with --num-hypotheses N > 1 there
@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from training.command import load_backend, run_command, share_cores
+from .command import load_backend, run_command, share_cores
+from .console import program
 
 CHUNK = 1000  # Lines that are translated before the first of them is written.
 
@@ -25,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m training.translate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=program("translate"), description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("run", type=Path, metavar="RUN", help="folder of a run, or of a translator")
     parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help="sentences, one a line (.gz too)")

@@ -4,9 +4,9 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from training.recipe import read_recipe
-from training.recipe_tables import EvaluationTable
-from training.run_folder import RunFolder
+from .recipe import read_recipe
+from .recipe_tables import EvaluationTable
+from .run_folder import RunFolder
 
 
 def evaluation_table(directory: str | os.PathLike, **changes) -> EvaluationTable:

@@ -1,9 +1,4 @@
-"""Asks a translation server: `python -m keras_transformer.serving.client --model NAME [TEXT ...]`.
-
-Translates the texts of the command line, or what comes through the standard input, a sentence a line. With --scores each line
-begins with the score and a tab; with --nbest there are several lines for each sentence, best first, that begin with its number
-and a tab.
-"""
+"""A client of TensorFlow Serving; as a program, see `keras_transformer.serving.client_arguments`."""
 
 import random
 import sys

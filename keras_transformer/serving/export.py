@@ -1,11 +1,5 @@
-"""From a translator to a folder that TensorFlow Serving runs: `python -m keras_transformer.serving.export RUN OUT`.
+"""From a translator to a folder that TensorFlow Serving runs; for the program, see `serving.export_arguments`."""
 
-RUN is the folder of a run of `training.train`, or one that `Translator.save` wrote, whichever backend it was trained on. OUT is
-the folder of the model, such as saved_models/en-de; the export becomes its next version when it has been written, loaded in
-another process and compared with the translator.
-"""
-
-import argparse
 import datetime
 import hashlib
 import importlib
@@ -22,14 +16,13 @@ import keras
 import numpy as np
 
 from keras_transformer.models import Transformer
+from keras_transformer.serving.export_arguments import DEVICES, DTYPES, parse_arguments
 from keras_transformer.serving.server_files import BATCH_SIZES, write_server_files
 from keras_transformer.serving.verification import verify
 from keras_transformer.serving.versions import BESIDE, keep_newest, new_version
 from keras_transformer.translator import Translator
 from keras_transformer.version import __version__
 
-DTYPES = {None: None, "float32": "float32", "float16": "mixed_float16", "bfloat16": "mixed_bfloat16"}
-DEVICES = ("cpu", "gpu")
 SAMPLES = ("The animal didn't cross the street because it was too tired.", "A house.", "", "one two three four five six seven")
 
 
@@ -244,24 +237,7 @@ def run_on_tensorflow(arguments: list[str]) -> subprocess.CompletedProcess:
 def main(arguments: Sequence[str] | None = None):
     """Exports what the command line asks for. What cannot be exported, or written, is an error in one line and exit code 2."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path, help="the folder of a run, or of a saved translator")
-    parser.add_argument("out", type=Path, help="the folder of the model, such as saved_models/en-de")
-    parser.add_argument("--version", type=int, help="number of the version, larger than those there are (default: the next)")
-    parser.add_argument("--max-source-tokens", type=int, help="where sources are cut (default: what the model takes)")
-    parser.add_argument("--max-target-tokens", type=int, help="the most tokens of a translation")
-    parser.add_argument("--max-beam-size", type=int, help="the widest beam that a request may ask for")
-    parser.add_argument("--num-hypotheses", type=int, help="how many translations `nbest` returns")
-    parser.add_argument("--dtype", choices=[name for name in DTYPES if name], help="compute in this precision")
-    parser.add_argument("--device", choices=DEVICES, default="gpu", help="what the server computes on (default: gpu)")
-    parser.add_argument("--batch-sizes", type=int, nargs="+", default=list(BATCH_SIZES), help="sizes the server may batch to")
-    parser.add_argument("--samples", nargs="+", default=list(SAMPLES), help="texts to compare and warm up with")
-    parser.add_argument("--keep", type=int, help="how many versions to keep (default: all)")
-    parser.add_argument(
-        "--import", dest="imports", action="append", default=[], metavar="MODULE", help="a module with blocks of your own"
-    )
-    parser.add_argument("--settings", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args(arguments)
+    options = parse_arguments(arguments)
     if keras.backend.backend() != "tensorflow":
         result = run_on_tensorflow(arguments)
         if result.returncode:

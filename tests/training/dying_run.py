@@ -32,7 +32,7 @@ def main():
     if train.parse_arguments(words).process_id == int(victim):
         make_callbacks = trainer.make_callbacks
         trainer.make_callbacks = lambda *arguments: [*make_callbacks(*arguments), Death(int(steps))]
-    train.run_as_program()
+    sys.exit(train.run_as_program())
 
 
 if __name__ == "__main__":

@@ -64,6 +64,6 @@ def test_a_device_of_ones_own(capsys):
 
 def test_commands_of_the_page_exist():
     modules = set(re.findall(r"python -m ([\w.]+)", PAGE.read_text(encoding="utf8")))
-    assert {"training.train", "training.launch", "training.capacity", "benchmarks.scale"} <= modules
+    assert {"training.launch", "training.capacity", "benchmarks.scale"} <= modules
     for module in modules:
         assert (PAGE.parents[1] / Path(*module.split(".")).with_suffix(".py")).is_file()

@@ -68,7 +68,7 @@ def srun(tmp_path):
 def test_the_command_that_slurm_runs(srun):
     ran = srun("--set", "data.batch_tokens=25000", RECIPE="recipes/my.toml", SLURM_GPUS_ON_NODE="8")
     backend, python, flag, module, *words = ran.stdout.splitlines()
-    assert (backend, python, flag, module) == ("jax", ".venv/bin/python", "-m", "training.train")
+    assert (backend, python, flag, module) == ("jax", ".venv/bin/python", "-m", "keras_transformer_training.train")
     options = parse_arguments(words)
     assert (options.recipe, str(options.output), options.resume) == ("recipes/my.toml", "runs/my", True)
     assert options.set == ["data.batch_tokens=25000"]
@@ -83,8 +83,8 @@ def test_slurm_without_a_recipe(srun):
 
 def test_the_command_of_the_training_job():
     job = container("training-job.yaml", "Job")
-    assert job["command"][:3] == ["python", "-m", "training.train"]
-    options = parse_arguments([*job["command"][3:], *job["args"]])
+    assert job["command"][:2] == ["keras-transformer", "train"]
+    options = parse_arguments([*job["command"][2:], *job["args"]])
     environment = {one["name"]: one["value"] for one in job["env"]}
     request = read_device_request(options, {**environment, "JOB_COMPLETION_INDEX": "1"})
     assert (request.devices, request.processes, request.process_id) == (job["resources"]["limits"]["nvidia.com/gpu"], 2, 1)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.pages import ROOT, code_blocks, run_page
+from training.console import COMMANDS
 from training.recipe import TABLES
 from training.recipe_tables import ModelTable
 
@@ -35,3 +36,4 @@ def test_commands_exist():
     for block in code_blocks(PAGE, "bash"):
         for module in re.findall(r"python -m ([\w.]+)", block):
             assert (ROOT / Path(*module.split(".")).with_suffix(".py")).is_file()
+        assert set(re.findall(r"^keras-transformer (\S+)", block, flags=re.MULTILINE)) <= COMMANDS.keys()

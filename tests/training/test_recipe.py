@@ -86,7 +86,7 @@ class TestShippedRecipes:
     def test_is_valid_and_says_command_cost_and_result(self, name):
         check_recipe(read_recipe(name))
         head = (FOLDER / f"{name}.toml").read_text(encoding="utf8").split("\n[")[0]
-        assert f"python -m training.train {name}" in head
+        assert f"keras-transformer train {name}" in head
         for word in ("#   command   ", "#   cost      ", "#   result    "):
             assert word in head
 

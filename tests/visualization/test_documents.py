@@ -37,7 +37,7 @@ def test_python_blocks_of_the_paper_page_run(tmp_path, monkeypatch):
 def test_commands_of_the_attention_page_run(run_folder, capsys):
     lines = [line for block in code_blocks(DOCS / "attention.md", "bash") for line in block.splitlines()]
     commands = [shlex.split(line.split("  #")[0]) for line in lines]
-    ours = [words[3:] for words in commands if words[:3] == ["python", "-m", "keras_transformer.visualization"]]
+    ours = [words[2:] for words in commands if words[:2] == ["keras-transformer", "explore"]]
     assert len(ours) == 4
     for words in ours:
         if words == ["--help"]:

@@ -3,16 +3,16 @@
 #
 #   RECIPE=wmt14-en-de-big sbatch --nodes=2 --gpus-per-node=8 training/deploy/slurm.sh
 #
-# Submit it from the checkout, which all machines see under the same path, as they do RUN. If a process or a machine fails, all
+# Submit it from a folder that all machines see under the same path, as they do RUN and the environment. If a process or a machine fails, all
 # others end (--kill-on-bad-exit), the job goes back into the queue (--requeue) and goes on from its last checkpoint (--resume).
 #
 #   RECIPE   a recipe's name, or the path of a .toml file
 #   RUN      where the run goes (runs/ and the recipe's name)
 #   DEVICES  devices of each machine (all GPUs that SLURM gives it)
-#   PYTHON   the interpreter (.venv/bin/python)
+#   PYTHON   the interpreter, for which the package is installed (.venv/bin/python)
 #   PORT     where the processes meet (15000 and the job's last four digits)
 #
-# Further words go to `python -m training.train`, such as --set data.batch_tokens=25000.
+# Further words go to `keras-transformer train`, such as --set data.batch_tokens=25000.
 
 #SBATCH --job-name=keras-transformer
 #SBATCH --nodes=2
@@ -35,5 +35,5 @@ mapfile -t hosts < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 export KERAS_BACKEND=jax
 
 # How many processes there are and which one is whose, each learns from SLURM_NTASKS and SLURM_PROCID.
-srun --kill-on-bad-exit=1 "${PYTHON:-.venv/bin/python}" -m training.train "$recipe" \
+srun --kill-on-bad-exit=1 "${PYTHON:-.venv/bin/python}" -m keras_transformer_training.train "$recipe" \
     --output "$run" --resume --devices "$devices" --coordinator "${hosts[0]}:$port" "$@"

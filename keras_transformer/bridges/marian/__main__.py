@@ -1,10 +1,5 @@
-"""From a Marian checkpoint to a folder that TensorFlow Serving runs: `python -m keras_transformer.bridges.marian MODEL OUT`.
+"""From a Marian checkpoint to a folder that TensorFlow Serving runs; see `keras_transformer.bridges.marian.arguments`."""
 
-MODEL is a folder with the files of a checkpoint, or the name of a published one, such as opus-mt-en-de. OUT is the folder of
-the served model, such as saved_models/opus-mt-en-de. Further options are those of `python -m keras_transformer.serving.export`.
-"""
-
-import argparse
 import contextlib
 import os
 import subprocess
@@ -13,6 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from keras_transformer.bridges.marian.arguments import parse_arguments
 from keras_transformer.bridges.marian.importing import from_marian
 from keras_transformer.folders import check_replaceable
 
@@ -21,16 +17,7 @@ EXPORT = "keras_transformer.serving.export"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Does what the command line asks for and returns its exit code: 2 if a user can mend what is wrong."""
-    parser = argparse.ArgumentParser(
-        prog="python -m keras_transformer.bridges.marian",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("model", help="the folder or the name of a checkpoint")
-    parser.add_argument("out", type=Path, help="the folder of the served model, such as saved_models/opus-mt-en-de")
-    parser.add_argument("--revision", help="branch, tag or commit of a published checkpoint")
-    parser.add_argument("--save", type=Path, metavar="FOLDER", help="also save the translator, to train it on or to load it")
-    options, others = parser.parse_known_args(arguments)
+    options, others = parse_arguments(arguments)
     with contextlib.ExitStack() as stack:
         try:
             if options.save is not None:
