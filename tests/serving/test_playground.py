@@ -8,7 +8,7 @@ import pytest
 
 from keras_transformer.serving import write_playground
 from tests.browser import Browser, needs_chromium
-from tests.serving.stand_in import StandIn
+from tests.serving.local_servers import serving
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
 MINUS = "\N{MINUS SIGN}"
@@ -56,7 +56,7 @@ def test_the_page_is_one_file_and_reads_nothing_as_html(tmp_path):
 
 @pytest.fixture(scope="module")
 def server(toy):
-    with StandIn({"toy": toy}, cors=True) as server:
+    with serving(toy, cors=True) as server:
         yield server
 
 
@@ -253,7 +253,7 @@ def test_overlong_text_is_said_to_be_cut(page):
 @needs_chromium
 @pytest.mark.proof("The playground says what to do when the server refuses cross-origin requests, is away, or lacks the model")
 def test_says_what_is_wrong(page_file, toy, tmp_path, seen):
-    with StandIn({"toy": toy}) as strict, StandIn({"other": toy}, cors=True) as other, Browser() as page:
+    with serving(toy) as strict, serving(toy, name="other", cors=True) as other, Browser() as page:
         page.open(f"{page_file.as_uri()}?url={strict.url}")
         page.wait_for("!document.querySelector('#help').hidden")
         assert text_of(page, "#status-text") == "Refuses this page"
@@ -274,7 +274,7 @@ def test_says_what_is_wrong(page_file, toy, tmp_path, seen):
 @needs_chromium
 def test_comes_back_when_the_server_does(page_file, tmp_path, versions):
     (tmp_path / "versions").mkdir()
-    with StandIn({"toy": tmp_path / "versions"}, cors=True) as server, Browser() as page:
+    with serving(tmp_path / "versions", cors=True) as server, Browser() as page:
         page.open(f"{page_file.as_uri()}?url={server.url}")
         page.wait_for("document.querySelector('#status-text').textContent === 'No such model'")
         versions(3)
@@ -288,7 +288,7 @@ def test_comes_back_when_the_server_does(page_file, tmp_path, versions):
 def test_one_origin_needs_no_leave(toy, tmp_path):
     """A page that a proxy serves beside the server's own paths works without cross-origin requests."""
     write_playground(tmp_path / "page.html", "toy", "")
-    with StandIn({"toy": toy}) as strict:
+    with serving(toy) as strict:
 
         class Proxy(SimpleHTTPRequestHandler):
             def do_POST(self):
