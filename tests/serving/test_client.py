@@ -152,7 +152,7 @@ def test_long_lists_go_in_batches(server, size, seen):
     assert lengths == sorted(lengths)
 
 
-@pytest.mark.proof("Clients that ask at once through a batching server (a stand-in) get the answers that they get alone")
+@pytest.mark.proof("Clients that ask at once through a batching server (the local one) get the answers that they get alone")
 def test_many_clients_at_once(toy, size, seen):
     count = size(120, full=5000)
     texts = [f"text {number} {'y' * (number % 30)}" for number in range(count)]

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import itertools
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import urllib.request
 
 import keras
 import numpy as np
@@ -19,6 +21,7 @@ import keras_transformer as kt
 from keras_transformer.serving.export import SAMPLES
 from keras_transformer.serving.graph_checks import all_nodes, check_graph, known_operations, read_graph
 from keras_transformer.serving.runtime import SavedModelSession, as_json
+from keras_transformer.serving.serve import make_server
 from keras_transformer.serving.signatures import served_limits
 from keras_transformer.serving.verification import verify
 from keras_transformer.serving.warm_up import FILE
@@ -141,6 +144,49 @@ def test_on_other_runtimes(translator, version, session, tmp_path, runtime, devi
             if values.dtype.kind == "f":
                 np.testing.assert_allclose(np.array(answers[name][output]), values, rtol=1e-4, atol=1e-3)
     seen(f"{runtime}, export for a {device.upper()}: {len(inputs)} signatures, {len(sources)} sentences")
+
+
+@pytest.mark.proof("`serving.serve` answers as the C runtime does beside it: all signatures, in rows and in columns")
+def test_served_on_this_machine(version, tmp_path, size, seen):
+    count, requests = size(20, full=500), []
+    for number, signature in zip(range(count), itertools.cycle(REQUESTS)):
+        requests.append((signature, REQUESTS[signature](texts(1 + number % 3, seed=number))))
+    lines = "".join(json.dumps({"signature": name, "inputs": inputs}) + "\n" for name, inputs in requests)
+    runtime = alone(tmp_path, version, requests=lines)
+    with make_server(version.parent, "127.0.0.1", 0) as server:
+        for (name, inputs), line in zip(requests, runtime.stdout.splitlines(), strict=True):
+            expected = json.loads(line)
+            in_rows = [dict(zip(inputs, row, strict=True)) for row in zip(*inputs.values(), strict=True)]
+            rows = predicted(server, {"signature_name": name, "instances": in_rows})["predictions"]
+            columns = predicted(server, {"signature_name": name, "inputs": inputs})["outputs"]
+            for found in (columns, {key: [row[key] for row in rows] for key in rows[0]}):
+                assert set(found) == set(expected)
+                for key, values in found.items():
+                    if np.asarray(values).dtype.kind == "f":
+                        np.testing.assert_allclose(values, expected[key], rtol=1e-5, atol=1e-6)
+                    else:
+                        assert values == expected[key]
+    seen(f"{count} requests of {len(REQUESTS)} signatures, in both forms")
+
+
+REQUESTS = {  # The inputs of each signature for some texts.
+    "serving_default": lambda texts: {"text": texts},
+    "translate_with_options": lambda texts: {
+        "text": texts,
+        "beam_size": [2] * len(texts),
+        "length_penalty": [0.5] * len(texts),
+        "max_length": [0] * len(texts),
+    },
+    "nbest": lambda texts: {"text": texts},
+    "score": lambda texts: {"source": texts, "target": texts[::-1]},
+    "align": lambda texts: {"text": texts},
+}
+
+
+def predicted(server, body):
+    address = f"{server.url}/v1/models/en-de:predict"
+    with urllib.request.urlopen(address, json.dumps(body).encode(), timeout=600) as answer:
+        return json.load(answer)
 
 
 @pytest.mark.proof("An export for CPUs, whose kernels are laid out for them, is hardly larger")

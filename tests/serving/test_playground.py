@@ -1,12 +1,10 @@
 import json
 import re
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from keras_transformer.serving import write_playground
+from keras_transformer.serving.playground import page_at_origin
 from tests.browser import Browser, needs_chromium
 from tests.serving.local_servers import serving
 
@@ -102,7 +100,7 @@ def asked(server):
 
 
 @needs_chromium
-@pytest.mark.proof("The playground translates in Chromium through a stand-in server: text, alternatives, alignment")
+@pytest.mark.proof("The playground translates in Chromium through the local server: text, alternatives, alignment")
 @pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
 def test_translates_end_to_end(page_file, server, width, height, tmp_path, seen):
     with Browser(width, height) as page:
@@ -285,38 +283,12 @@ def test_comes_back_when_the_server_does(page_file, tmp_path, versions):
 
 
 @needs_chromium
-def test_one_origin_needs_no_leave(toy, tmp_path):
-    """A page that a proxy serves beside the server's own paths works without cross-origin requests."""
-    write_playground(tmp_path / "page.html", "toy", "")
-    with serving(toy) as strict:
-
-        class Proxy(SimpleHTTPRequestHandler):
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                data = strict.answer(self.command, self.path, body)
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def do_GET(self):
-                self.do_POST() if self.path.startswith("/v1/") else super().do_GET()
-
-            def log_message(self, *arguments):
-                pass
-
-        proxy = ThreadingHTTPServer(("127.0.0.1", 0), partial(Proxy, directory=tmp_path))
-        thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            with Browser() as page:
-                page.open(f"http://127.0.0.1:{proxy.server_address[1]}/page.html")
-                page.wait_for("document.querySelector('#status').dataset.state === 'ready'")
-                assert translated(page, "a house") == "A HOUSE"
-        finally:
-            proxy.shutdown()
-            thread.join()
-            proxy.server_close()
+def test_one_origin_needs_no_leave(toy):
+    """A page that comes from the server itself works without cross-origin requests."""
+    with serving(toy, page=lambda: page_at_origin(toy, "toy")) as strict, Browser() as page:
+        page.open(f"{strict.url}/")
+        page.wait_for("document.querySelector('#status').dataset.state === 'ready'")
+        assert translated(page, "a house") == "A HOUSE"
 
 
 CONTRAST = """(() => {
