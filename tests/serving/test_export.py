@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import importlib.util
 import itertools
 import json
 import os
@@ -21,7 +22,7 @@ import keras_transformer as kt
 from keras_transformer.serving.export import SAMPLES
 from keras_transformer.serving.graph_checks import all_nodes, check_graph, known_operations, read_graph
 from keras_transformer.serving.runtime import SavedModelSession, as_json
-from keras_transformer.serving.serve import make_server
+from keras_transformer.serving.serve import find_export, make_server
 from keras_transformer.serving.signatures import served_limits
 from keras_transformer.serving.verification import verify
 from keras_transformer.serving.warm_up import FILE
@@ -50,6 +51,8 @@ def exported(tmp_path_factory):
     @functools.cache
     def export(norm, device):
         folder = tmp_path_factory.mktemp("export") / "en-de"
+        folder.mkdir()
+        (folder / "docker-compose.gpu.yml").write_text("of an export before")
         version = kt.export_saved_model(make(norm), folder, device=device, **EXPORTS[norm, device])
         return make(norm), version, opened.enter_context(SavedModelSession(version))
 
@@ -447,10 +450,20 @@ def test_what_lies_beside_the_versions(version, translator):
         assert "$" not in (folder / name).read_text().replace("$PWD", "").replace("${", "") or name == "playground.html"
 
 
+def test_an_export_for_cpus_has_the_files_for_them_alone(exported):
+    folder = exported("post", "cpu")[1].parent
+    assert [path.name for path in folder.glob("*compose*")] == ["docker-compose.yml"]
+    assert "gpu" not in (folder / "README.md").read_text().lower()
+
+
 def test_commands_of_the_readme_are_commands(version):
     lines = re.sub(r"\\\n\s*", "", (version.parent / "README.md").read_text()).splitlines()
     (run,) = [shlex.split(line) for line in lines if line.startswith("    docker run")]
     assert run[run.index("-e") + 1] == "TF_ENABLE_ONEDNN_OPTS=1" and run.index("-e") < run.index("tensorflow/serving:2.20.0")
+    composed = [line.split("docker compose ")[1] for line in lines if line.startswith("    docker compose")]
+    assert composed == ["up -d --wait", "-f docker-compose.gpu.yml up -d --wait"]
+    (serve,) = [shlex.split(line) for line in lines if line.endswith(".serving.serve .")]
+    assert importlib.util.find_spec(serve[2]) is not None and find_export(version.parent / serve[3]) == (version.parent, None)
     commands = [shlex.split(line) for line in lines if line.startswith("    curl")]
     assert len(commands) == 3
     for _, _, body, address in commands:

@@ -45,7 +45,9 @@ def server(toy):
 def running(folder):
     """Runs the command and gives the process and what it printed until it served."""
     command = [sys.executable, "-m", "keras_transformer.serving.serve", str(folder), "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    heard = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731  (not so where the tests run behind a shell's "&")
+    with subprocess.Popen(command, preexec_fn=heard, **pipes) as process:
         try:
             lines = []
             while not lines or not lines[-1].startswith("Ctrl-C"):
