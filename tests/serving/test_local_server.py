@@ -184,7 +184,9 @@ def test_versions_and_labels(server):
 def test_status_and_metadata(server):
     one = {"version": "1", "state": "AVAILABLE", "status": {"error_code": "OK", "error_message": ""}}
     assert json.loads(ask(server, "/v1/models/toy")[2]) == {"model_version_status": [one]}
-    assert ask(server, "/v1/models/other")[0] == 404
+    for path, missing in (("toy/versions/7", "version 7 of model toy"), ("other/versions/7", "version 7 of model other")):
+        assert predict(server, None, f"/v1/models/{path}") == (404, {"error": f"Could not find {missing}"})
+    assert predict(server, None, "/v1/models/other") == (404, {"error": "Could not find any versions of model other"})
     found = json.loads(ask(server, "/v1/models/toy/versions/1/metadata")[2])
     score = found["metadata"]["signature_def"]["signature_def"]["score"]
     assert score["inputs"]["source"]["dtype"] == "DT_STRING"

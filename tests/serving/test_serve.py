@@ -167,6 +167,14 @@ def test_what_is_nested_too_deeply_is_refused(server):
             assert (answer.status, set(json.loads(answer.read()))) == (400, {"error"})
 
 
+def test_a_page_from_elsewhere_may_ask(server):
+    """So that playground.html works when it is opened as a file."""
+    connection = http.client.HTTPConnection(server.url.removeprefix("http://"))
+    connection.request("OPTIONS", "/v1/models/toy:predict")
+    answer = connection.getresponse()
+    assert (answer.status, answer.headers["Access-Control-Allow-Origin"], answer.read()) == (200, "*", b"")
+
+
 def sent(server, data):
     """Sends bytes, and returns the status and the content of the answer, after which the server must close."""
     with socket.create_connection(server.server.server_address, timeout=60) as connection:

@@ -139,10 +139,8 @@ class ServedModel:
     def status(self, version: int | None) -> dict:
         """Returns the states of all versions, or of one."""
         states = dict(self.states)
-        if version is not None and version not in states:
-            raise RefusalError(f"Could not find version {version} of model {self.name}", NOT_FOUND)
-        if not states:
-            raise no_versions(self.name)
+        if not states or version not in (None, *states):
+            raise no_versions(self.name, version)
         chosen = states if version is None else {version: states[version]}
         return {"model_version_status": [version_status(*item) for item in sorted(chosen.items(), reverse=True)]}
 
@@ -175,9 +173,10 @@ def not_found(name: str, version: int | None) -> RefusalError:
     return RefusalError(f"Servable not found for request: {which}", NOT_FOUND)
 
 
-def no_versions(name: str) -> RefusalError:
-    """Makes the error of a model that was asked for its state and has none."""
-    return RefusalError(f"Could not find any versions of model {name}", NOT_FOUND)
+def no_versions(name: str, version: int | None) -> RefusalError:
+    """Makes the error of a model or a version that was asked for its state and has none."""
+    which = "any versions" if version is None else f"version {version}"
+    return RefusalError(f"Could not find {which} of model {name}", NOT_FOUND)
 
 
 def version_status(version: int, state: tuple[str, str]) -> dict:

@@ -114,7 +114,7 @@ class LocalServer:
         model = self.models.get(name)
         version = self.version(model, version, label and urllib.parse.unquote(label))
         if model is None:
-            raise not_found(name, version) if what else no_versions(name)
+            raise not_found(name, version) if what else no_versions(name, version)
         if what and what.lower() == "predict":
             return model.predict(version, body, self.timeout)
         return json.dumps(model.metadata(version) if what else model.status(version), indent=1).encode()
