@@ -6,6 +6,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich.console import Console
 
@@ -94,6 +95,12 @@ def kept_back() -> Iterator[None]:
         finally:
             os.dup2(own, 2)
             os.close(own)
+
+
+def python_name() -> Path:
+    """Returns this Python as one types it in this folder."""
+    python = Path(sys.executable)
+    return python.relative_to(Path.cwd()) if python.is_relative_to(Path.cwd()) else python
 
 
 def in_one_line(message: str) -> str:

@@ -45,7 +45,9 @@ COMMANDS = {
         "show where a trained model looks", "keras_transformer.visualization.__main__", "visualization/arguments.py"
     ),
     "export": Command("export for TensorFlow Serving", "keras_transformer.serving.export", "serving/export_arguments.py"),
-    "serve": Command("serve an export on this machine, to try it", "keras_transformer.serving.serve"),
+    "serve": Command(
+        "serve an export on this machine, to try it", "keras_transformer.serving.serve", "serving/serve_arguments.py"
+    ),
     "client": Command("ask a server for translations", "keras_transformer.serving.command", "serving/client_arguments.py"),
     "import": Command(
         "export a published Marian model", "keras_transformer.bridges.marian.__main__", "bridges/marian/arguments.py"

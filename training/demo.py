@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from .command import load_backend, make_console, run_command
+from .command import load_backend, make_console, python_name, run_command
 from .console import program
 from .recipe import read_recipe
 
@@ -71,9 +71,7 @@ def run(options: argparse.Namespace):
 
 def next_steps(folder) -> str:
     """Says what to try next."""
-    python = Path(sys.executable)
-    python = python.relative_to(Path.cwd()) if python.is_relative_to(Path.cwd()) else python
-    commands = {f"{python} -m {__package__}.{command.format(run=folder)}": reason for command, reason in NEXT.items()}
+    commands = {f"{python_name()} -m {__package__}.{command.format(run=folder)}": reason for command, reason in NEXT.items()}
     width = max(map(len, commands))
     return "\n".join(["Three things to try next:\n", *(f"  {line:<{width}}  {why}" for line, why in commands.items())])
 

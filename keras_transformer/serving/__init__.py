@@ -1,4 +1,4 @@
-"""Serving: exports for TensorFlow Serving, a client, a page to try a model with, and the runtime that checks an export."""
+"""Serving: exports for TensorFlow Serving, a client, a page and a server to try a model with, a runtime to check exports."""
 
 import importlib
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from keras_transformer.models import Transformer
 from keras_transformer.serving.export_arguments import DEVICES, DTYPES, parse_arguments
-from keras_transformer.serving.server_files import BATCH_SIZES, write_server_files
+from keras_transformer.serving.server_files import BATCH_SIZES, COMPOSE_ON_GPU, write_server_files
 from keras_transformer.serving.verification import verify
 from keras_transformer.serving.versions import BESIDE, keep_newest, new_version
 from keras_transformer.translator import Translator
@@ -88,6 +88,8 @@ def export_saved_model(
         number = int(folder.name.split("-")[1])
         info = json.loads((folder / "export_info.json").read_text(encoding="utf8"))
         write_server_files(folder / BESIDE, directory.resolve().name, number, info, batch_sizes, samples[0])
+    if device == "cpu":  # What an export for GPUs has left there would start a server that this version is not for.
+        (directory / COMPOSE_ON_GPU).unlink(missing_ok=True)
     if keep is not None:
         keep_newest(directory, keep)
     return directory / str(number)

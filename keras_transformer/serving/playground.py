@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
-SETTINGS = re.compile(r'(<script type="application/json" id="settings">).*?(</script>)', re.DOTALL)
+SETTINGS = re.compile(r'(<script type="application/json" id="settings">)(.*?)(</script>)', re.DOTALL)
 OPTIONS = ("beam_size", "length_penalty", "max_length")
 
 
@@ -47,11 +47,34 @@ def write_playground(
         "limits": known(limits, "limits"),
         "examples": list(examples),
     }
+    path = Path(path)
+    path.write_text(page_with(settings), encoding="utf8")
+    return path
+
+
+def page_with(settings: Mapping) -> str:
+    """Returns the page with these settings."""
     page = resources.files(__package__).joinpath("playground.html").read_text(encoding="utf8")
     text = json.dumps(settings, ensure_ascii=False).replace("<", "\\u003c")  # Nothing in it can end the element.
-    path = Path(path)
-    path.write_text(SETTINGS.sub(lambda match: match[1] + text + match[2], page, count=1), encoding="utf8")
-    return path
+    return SETTINGS.sub(lambda match: match[1] + text + match[3], page, count=1)
+
+
+def settings_of(folder: Path) -> dict:
+    """Returns the settings of the page that lies beside an export; none if there is no such page."""
+    path = folder / "playground.html"
+    found = SETTINGS.search(path.read_text(encoding="utf8")) if path.is_file() else None
+    return json.loads(found[2]) if found else {}
+
+
+def page_at_origin(folder: Path, model_name: str) -> str:
+    """Returns the page of an export for the server that sends it: it asks the address from which it comes.
+
+    Args:
+        folder: The folder of the model.
+        model_name: The model's name on the server.
+    """
+    settings = {"defaults": {}, "limits": {}, "examples": [], **settings_of(folder)}
+    return page_with({**settings, "model": model_name, "url": ""})
 
 
 def known(options: Mapping[str, float] | None, argument: str) -> dict[str, float]:

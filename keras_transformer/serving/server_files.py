@@ -65,7 +65,7 @@ model_config_list {
 """)
 
 COMPOSE = Template("""\
-# docker compose up$hint
+# docker compose$hint up -d --wait
 services:
   $name:
     image: tensorflow/serving:$image
@@ -118,17 +118,22 @@ README = Template("""\
 
 A translation model for TensorFlow Serving, exported by keras_transformer. Version $version is the newest.
 
+## Try it, without Docker
+
+Where keras_transformer is installed, in this folder, for trying and for tests:
+
+    python -m keras_transformer.serving.serve .
+
+and open http://localhost:8501/
+
 ## Start a server
 
-On a CPU, in this folder:
+With Docker and its compose plugin, in this folder:
 
-    docker compose up
-
-On a GPU:
-
-    docker compose -f docker-compose.gpu.yml up
-
-Without compose:
+    docker compose up -d --wait
+$gpu_compose
+`--wait` returns when the model answers; `docker compose logs` says what it does, and `docker compose down` ends it. Without
+compose:
 
     docker run --rm -p 127.0.0.1:8500:8500 -p 127.0.0.1:8501:8501 --mount type=bind,source="$$PWD",target=/models/$name \\
         -e TF_ENABLE_ONEDNN_OPTS=1 tensorflow/serving:$server --model_config_file=/models/$name/models.config \\
@@ -137,10 +142,7 @@ Without compose:
         --monitoring_config_file=/models/$name/monitoring.config \\
         --tensorflow_session_config_file=/models/$name/session.config --rest_api_timeout_in_ms=60000 \\
         --rest_api_enable_cors_support=true --tensorflow_intra_op_parallelism=1
-
-On a GPU, with `--gpus all`, the image `tensorflow/serving:$server-gpu`, and without `-e TF_ENABLE_ONEDNN_OPTS=1` and
-`--tensorflow_intra_op_parallelism=1`.
-
+$gpu_run
 ## Translate
 
     curl -d '{"instances": [{"text": $example}]}' http://localhost:8501/v1/models/$name:predict
@@ -163,7 +165,7 @@ or open `playground.html` in a browser. Is the model ready? `curl http://localho
 | `batching_parameters.txt` | how requests are put together; sizes up to $largest |
 | `monitoring.config` | figures for Prometheus at `/monitoring/prometheus/metrics` |
 | `session.config` | how TensorFlow prepares the graph: the first answers come sooner |
-| `docker-compose.yml`, `docker-compose.gpu.yml` | a server on a CPU, on a GPU |
+$compose_files
 | `playground.html` | a page to try the model |
 
 Sources of more than $source_tokens tokens are cut, and `truncated` says so. Options: `beam_size` from 1 to $max_beam_size,
@@ -176,6 +178,20 @@ Back to the version before, and to only the newest three:
 """)
 
 
+GPU_COMPOSE = """
+On a GPU, with the NVIDIA container toolkit:
+
+    docker compose -f docker-compose.gpu.yml up -d --wait
+"""
+GPU_RUN = f"""
+On a GPU, with `--gpus all`, the image `tensorflow/serving:{SERVER}-gpu`, and without `-e TF_ENABLE_ONEDNN_OPTS=1` and
+`--tensorflow_intra_op_parallelism=1`.
+"""
+COMPOSE_ON_GPU = "docker-compose.gpu.yml"
+COMPOSE_FILE = "| `docker-compose.yml` | a server on a CPU |"
+COMPOSE_FILES = f"| `docker-compose.yml`, `{COMPOSE_ON_GPU}` | a server on a CPU, on a GPU |"
+
+
 def write_server_files(folder: Path, name: str, version: int, info: dict, batch_sizes: Sequence[int], example: str):
     """Writes everything that stands beside the versions. Each file is replaced when the new one is complete.
 
@@ -183,11 +199,12 @@ def write_server_files(folder: Path, name: str, version: int, info: dict, batch_
         folder: The folder of the model.
         name: The model's name on the server.
         version: The newest version.
-        info: What `export_info.json` says: `defaults` and `limits` are used.
+        info: What `export_info.json` says: `defaults`, `limits` and `device` are used.
         batch_sizes: The batch sizes that the server allows.
         example: A text to try.
     """
     defaults, limits = info["defaults"], info["limits"]
+    on_gpu = info["device"] == "gpu"  # An export for GPUs runs on CPUs too; one for CPUs runs there alone.
     values = {
         **limits,
         "max_beam_size": limits["beam_size"],
@@ -200,18 +217,22 @@ def write_server_files(folder: Path, name: str, version: int, info: dict, batch_
         "example": json.dumps(example, ensure_ascii=False).replace("'", "'\\''"),  # Within single quotes of a shell.
         "quoted_example": shlex.quote(example),
         "options": f'"beam_size": {defaults["beam_size"]}, "length_penalty": {defaults["length_penalty"]}, "max_length": 0',
+        "gpu_compose": GPU_COMPOSE if on_gpu else "",
+        "gpu_run": GPU_RUN if on_gpu else "",
+        "compose_files": COMPOSE_FILES if on_gpu else COMPOSE_FILE,
     }
     cpu = {"image": SERVER, "threads": CPU, "gpu": "", "hint": ""}
-    gpu = {"image": f"{SERVER}-gpu", "threads": "", "gpu": GPU, "hint": "  # with -f docker-compose.gpu.yml"}
+    gpu = {"image": f"{SERVER}-gpu", "threads": "", "gpu": GPU, "hint": f" -f {COMPOSE_ON_GPU}"}
     files = {
         "batching_parameters.txt": BATCHING.substitute(values),
         "monitoring.config": MONITORING,
         "session.config": SESSION,
         "models.config": MODELS.substitute(values),
         "docker-compose.yml": COMPOSE.substitute({**values, **cpu}),
-        "docker-compose.gpu.yml": COMPOSE.substitute({**values, **gpu}),
         "README.md": README.substitute(values),
     }
+    if on_gpu:
+        files[COMPOSE_ON_GPU] = COMPOSE.substitute({**values, **gpu})
     for file, text in files.items():
         write_bytes(Path(folder) / file, text.encode())
     page = Path(folder) / f".playground.{os.getpid()}"

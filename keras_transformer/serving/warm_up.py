@@ -9,10 +9,9 @@ from pathlib import Path
 
 import tensorflow as tf  # noqa: TID251
 
+from keras_transformer.serving.local.warm_up_requests import FILE, MOST_REQUESTS
 from keras_transformer.serving.runtime import field
 
-FILE = Path("assets.extra", "tf_serving_warmup_requests")
-MOST_REQUESTS = 1000  # A server refuses more.
 LENGTHS = (4, 16, 48)  # Of sources, in words.
 
 

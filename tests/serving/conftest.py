@@ -6,6 +6,8 @@ import pytest
 
 from tests.serving.toy_export import write_toy_export
 
+LABELS = {"stable": 1, "gone": 9}
+
 
 @pytest.fixture(scope="session")
 def toy_version(tmp_path_factory):
@@ -15,7 +17,9 @@ def toy_version(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def toy(toy_version):
-    """The folder of the versions of that model."""
+    """The folder of the versions of that model, of which two have names; one of them does not exist."""
+    labels = "".join(f'version_labels {{ key: "{label}" value: {version} }}\n' for label, version in LABELS.items())
+    (toy_version.parent / "models.config").write_text(labels)
     return toy_version.parent
 
 

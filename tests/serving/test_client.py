@@ -13,15 +13,15 @@ import keras_transformer.serving.client as module
 from keras_transformer.serving import Client, ServingError
 from keras_transformer.serving.answers import Alignment, Hypothesis, ModelVersion, ServedTranslation, TargetScore
 from keras_transformer.serving.command import main
-from tests.serving.batching import Batching
-from tests.serving.stand_in import StandIn
+from keras_transformer.serving.local.batching import Batching
+from tests.serving.local_servers import serving
 
 ANSWER = {"outputs": {"translation": ["A"], "score": [-1.0], "truncated": [False]}}
 
 
 @pytest.fixture(scope="module")
 def server(toy):
-    with StandIn({"toy": toy}, labels={"stable": 1}) as server:
+    with serving(toy) as server:
         yield server
 
 
@@ -152,17 +152,17 @@ def test_long_lists_go_in_batches(server, size, seen):
     assert lengths == sorted(lengths)
 
 
-@pytest.mark.proof("Clients that ask at once through a batching server (a stand-in) get the answers that they get alone")
+@pytest.mark.proof("Clients that ask at once through a batching server (the local one) get the answers that they get alone")
 def test_many_clients_at_once(toy, size, seen):
     count = size(120, full=5000)
     texts = [f"text {number} {'y' * (number % 30)}" for number in range(count)]
-    with StandIn({"toy": toy}, Batching(16, 0.005, allowed_batch_sizes=(1, 4, 16))) as server, ThreadPoolExecutor(8) as pool:
+    with serving(toy, Batching(16, 0.005, allowed_batch_sizes=(1, 4, 16))) as server, ThreadPoolExecutor(8) as pool:
         client = Client(server.url, model="toy")
         found = list(pool.map(lambda number: client.translate(texts[number], beam_size=1 + number % 4), range(count)))
-        batches = server.models["toy"].batches
-    seen(f"{count:,} requests in {len(batches):,} batches")
+        batches = server.models["toy"].batches.total()
+    seen(f"{count:,} requests in {batches:,} batches")
     assert found == [f"{text.upper()} ({1 + number % 4} -1.00 0)" for number, text in enumerate(texts)]
-    assert len(batches) < count
+    assert batches < count
 
 
 def test_versions_and_labels(server):
@@ -274,7 +274,7 @@ def test_unknown_models_and_versions_are_explained(server, options, message):
 
 
 def test_batches_that_are_too_large_are_explained(toy):
-    with StandIn({"toy": toy}, Batching(4)) as server:
+    with serving(toy, Batching(4)) as server:
         with pytest.raises(ServingError, match="smaller `batch_size`"):
             Client(server.url, model="toy").translate(["a"] * 5)
         assert Client(server.url, model="toy", batch_size=4).translate(["a"] * 5) == ["A"] * 5
@@ -289,7 +289,7 @@ def test_a_proxy_may_want_headers_and_a_path():
 
 def test_waits_until_a_version_is_ready(versions, monkeypatch, tmp_path):
     (tmp_path / "versions").mkdir()
-    with StandIn({"toy": tmp_path / "versions"}) as server:
+    with serving(tmp_path / "versions") as server:
         client = Client(server.url, model="toy")
         with pytest.raises(ServingError, match=r"Not ready after 0 s.*Could not find any versions"):
             client.wait_until_ready(timeout=0)
@@ -304,7 +304,7 @@ def test_waits_until_a_version_is_ready(versions, monkeypatch, tmp_path):
 
 def test_says_why_a_version_is_not_ready(tmp_path):
     (tmp_path / "1").mkdir()
-    with StandIn({"toy": tmp_path}) as server, pytest.raises(ServingError, match=r"not ready: 1 END .*saved_model.pb"):
+    with serving(tmp_path) as server, pytest.raises(ServingError, match=r"not ready: 1 END .*saved_model.pb"):
         Client(server.url, model="toy").wait_until_ready(timeout=0)
 
 

@@ -2,6 +2,8 @@
 
 import contextlib
 import functools
+import importlib.util
+import itertools
 import json
 import os
 import re
@@ -9,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import urllib.request
 
 import keras
 import numpy as np
@@ -19,6 +22,7 @@ import keras_transformer as kt
 from keras_transformer.serving.export import SAMPLES
 from keras_transformer.serving.graph_checks import all_nodes, check_graph, known_operations, read_graph
 from keras_transformer.serving.runtime import SavedModelSession, as_json
+from keras_transformer.serving.serve import find_export, make_server
 from keras_transformer.serving.signatures import served_limits
 from keras_transformer.serving.verification import verify
 from keras_transformer.serving.warm_up import FILE
@@ -47,6 +51,8 @@ def exported(tmp_path_factory):
     @functools.cache
     def export(norm, device):
         folder = tmp_path_factory.mktemp("export") / "en-de"
+        folder.mkdir()
+        (folder / "docker-compose.gpu.yml").write_text("of an export before")
         version = kt.export_saved_model(make(norm), folder, device=device, **EXPORTS[norm, device])
         return make(norm), version, opened.enter_context(SavedModelSession(version))
 
@@ -141,6 +147,49 @@ def test_on_other_runtimes(translator, version, session, tmp_path, runtime, devi
             if values.dtype.kind == "f":
                 np.testing.assert_allclose(np.array(answers[name][output]), values, rtol=1e-4, atol=1e-3)
     seen(f"{runtime}, export for a {device.upper()}: {len(inputs)} signatures, {len(sources)} sentences")
+
+
+@pytest.mark.proof("`serving.serve` answers as the C runtime does beside it: all signatures, in rows and in columns")
+def test_served_on_this_machine(version, tmp_path, size, seen):
+    count, requests = size(20, full=500), []
+    for number, signature in zip(range(count), itertools.cycle(REQUESTS)):
+        requests.append((signature, REQUESTS[signature](texts(1 + number % 3, seed=number))))
+    lines = "".join(json.dumps({"signature": name, "inputs": inputs}) + "\n" for name, inputs in requests)
+    runtime = alone(tmp_path, version, requests=lines)
+    with make_server(version.parent, "127.0.0.1", 0) as server:
+        for (name, inputs), line in zip(requests, runtime.stdout.splitlines(), strict=True):
+            expected = json.loads(line)
+            in_rows = [dict(zip(inputs, row, strict=True)) for row in zip(*inputs.values(), strict=True)]
+            rows = predicted(server, {"signature_name": name, "instances": in_rows})["predictions"]
+            columns = predicted(server, {"signature_name": name, "inputs": inputs})["outputs"]
+            for found in (columns, {key: [row[key] for row in rows] for key in rows[0]}):
+                assert set(found) == set(expected)
+                for key, values in found.items():
+                    if np.asarray(values).dtype.kind == "f":
+                        np.testing.assert_allclose(values, expected[key], rtol=1e-5, atol=1e-6)
+                    else:
+                        assert values == expected[key]
+    seen(f"{count} requests of {len(REQUESTS)} signatures, in both forms")
+
+
+REQUESTS = {  # The inputs of each signature for some texts.
+    "serving_default": lambda texts: {"text": texts},
+    "translate_with_options": lambda texts: {
+        "text": texts,
+        "beam_size": [2] * len(texts),
+        "length_penalty": [0.5] * len(texts),
+        "max_length": [0] * len(texts),
+    },
+    "nbest": lambda texts: {"text": texts},
+    "score": lambda texts: {"source": texts, "target": texts[::-1]},
+    "align": lambda texts: {"text": texts},
+}
+
+
+def predicted(server, body):
+    address = f"{server.url}/v1/models/en-de:predict"
+    with urllib.request.urlopen(address, json.dumps(body).encode(), timeout=600) as answer:
+        return json.load(answer)
 
 
 @pytest.mark.proof("An export for CPUs, whose kernels are laid out for them, is hardly larger")
@@ -401,10 +450,20 @@ def test_what_lies_beside_the_versions(version, translator):
         assert "$" not in (folder / name).read_text().replace("$PWD", "").replace("${", "") or name == "playground.html"
 
 
+def test_an_export_for_cpus_has_the_files_for_them_alone(exported):
+    folder = exported("post", "cpu")[1].parent
+    assert [path.name for path in folder.glob("*compose*")] == ["docker-compose.yml"]
+    assert "gpu" not in (folder / "README.md").read_text().lower()
+
+
 def test_commands_of_the_readme_are_commands(version):
     lines = re.sub(r"\\\n\s*", "", (version.parent / "README.md").read_text()).splitlines()
     (run,) = [shlex.split(line) for line in lines if line.startswith("    docker run")]
     assert run[run.index("-e") + 1] == "TF_ENABLE_ONEDNN_OPTS=1" and run.index("-e") < run.index("tensorflow/serving:2.20.0")
+    composed = [line.split("docker compose ")[1] for line in lines if line.startswith("    docker compose")]
+    assert composed == ["up -d --wait", "-f docker-compose.gpu.yml up -d --wait"]
+    (serve,) = [shlex.split(line) for line in lines if line.endswith(".serving.serve .")]
+    assert importlib.util.find_spec(serve[2]) is not None and find_export(version.parent / serve[3]) == (version.parent, None)
     commands = [shlex.split(line) for line in lines if line.startswith("    curl")]
     assert len(commands) == 3
     for _, _, body, address in commands:

@@ -17,18 +17,18 @@ from keras_transformer.serving.answers import Hypothesis, ModelVersion, ServedTr
 from keras_transformer.serving.command import main
 from tests.serving.hostile import FAULTS, HANG, HONEST, PAUSE, RESET, HostileServer, hostile_answer, http
 from tests.serving.hostile_calls import CALLS, HUNG, LIMIT, TEXTS, TIMEOUT, check_message, fits, outcome
-from tests.serving.stand_in import StandIn
+from tests.serving.local_servers import serving
 
 
 @pytest.fixture(scope="module")
 def answers(toy):
     """What a server answers to a request."""
-    with StandIn({"toy": toy}) as stand_in:
+    with serving(toy) as server:
         known = {}
 
         def answer(*request):
             if request not in known:
-                known[request] = stand_in.answer(*request)
+                known[request] = server.answer(*request)
             return known[request]
 
         yield answer

@@ -1,14 +1,12 @@
 import json
 import re
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from keras_transformer.serving import write_playground
+from keras_transformer.serving.playground import page_at_origin
 from tests.browser import Browser, needs_chromium
-from tests.serving.stand_in import StandIn
+from tests.serving.local_servers import serving
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
 MINUS = "\N{MINUS SIGN}"
@@ -56,7 +54,7 @@ def test_the_page_is_one_file_and_reads_nothing_as_html(tmp_path):
 
 @pytest.fixture(scope="module")
 def server(toy):
-    with StandIn({"toy": toy}, cors=True) as server:
+    with serving(toy, cors=True) as server:
         yield server
 
 
@@ -102,7 +100,7 @@ def asked(server):
 
 
 @needs_chromium
-@pytest.mark.proof("The playground translates in Chromium through a stand-in server: text, alternatives, alignment")
+@pytest.mark.proof("The playground translates in Chromium through the local server: text, alternatives, alignment")
 @pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
 def test_translates_end_to_end(page_file, server, width, height, tmp_path, seen):
     with Browser(width, height) as page:
@@ -253,7 +251,7 @@ def test_overlong_text_is_said_to_be_cut(page):
 @needs_chromium
 @pytest.mark.proof("The playground says what to do when the server refuses cross-origin requests, is away, or lacks the model")
 def test_says_what_is_wrong(page_file, toy, tmp_path, seen):
-    with StandIn({"toy": toy}) as strict, StandIn({"other": toy}, cors=True) as other, Browser() as page:
+    with serving(toy) as strict, serving(toy, name="other", cors=True) as other, Browser() as page:
         page.open(f"{page_file.as_uri()}?url={strict.url}")
         page.wait_for("!document.querySelector('#help').hidden")
         assert text_of(page, "#status-text") == "Refuses this page"
@@ -274,7 +272,7 @@ def test_says_what_is_wrong(page_file, toy, tmp_path, seen):
 @needs_chromium
 def test_comes_back_when_the_server_does(page_file, tmp_path, versions):
     (tmp_path / "versions").mkdir()
-    with StandIn({"toy": tmp_path / "versions"}, cors=True) as server, Browser() as page:
+    with serving(tmp_path / "versions", cors=True) as server, Browser() as page:
         page.open(f"{page_file.as_uri()}?url={server.url}")
         page.wait_for("document.querySelector('#status-text').textContent === 'No such model'")
         versions(3)
@@ -285,38 +283,12 @@ def test_comes_back_when_the_server_does(page_file, tmp_path, versions):
 
 
 @needs_chromium
-def test_one_origin_needs_no_leave(toy, tmp_path):
-    """A page that a proxy serves beside the server's own paths works without cross-origin requests."""
-    write_playground(tmp_path / "page.html", "toy", "")
-    with StandIn({"toy": toy}) as strict:
-
-        class Proxy(SimpleHTTPRequestHandler):
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                data = strict.answer(self.command, self.path, body)
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def do_GET(self):
-                self.do_POST() if self.path.startswith("/v1/") else super().do_GET()
-
-            def log_message(self, *arguments):
-                pass
-
-        proxy = ThreadingHTTPServer(("127.0.0.1", 0), partial(Proxy, directory=tmp_path))
-        thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            with Browser() as page:
-                page.open(f"http://127.0.0.1:{proxy.server_address[1]}/page.html")
-                page.wait_for("document.querySelector('#status').dataset.state === 'ready'")
-                assert translated(page, "a house") == "A HOUSE"
-        finally:
-            proxy.shutdown()
-            thread.join()
-            proxy.server_close()
+def test_one_origin_needs_no_leave(toy):
+    """A page that comes from the server itself works without cross-origin requests."""
+    with serving(toy, page=lambda: page_at_origin(toy, "toy")) as strict, Browser() as page:
+        page.open(f"{strict.url}/")
+        page.wait_for("document.querySelector('#status').dataset.state === 'ready'")
+        assert translated(page, "a house") == "A HOUSE"
 
 
 CONTRAST = """(() => {

@@ -1,4 +1,4 @@
-"""The stand-in server follows TensorFlow Serving's rules, each read in the server's source."""
+"""The local server follows TensorFlow Serving's rules, each read in the server's source."""
 
 import json
 import shutil
@@ -6,21 +6,23 @@ import struct
 import threading
 import urllib.error
 import urllib.request
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
+from keras_transformer.serving.local.batching import Batching, Queue
+from keras_transformer.serving.local.json_rules import RefusalError, write_decimal
+from keras_transformer.serving.local.warm_up_requests import FILE, masked_checksum
 from keras_transformer.serving.runtime import field
-from tests.serving.batching import Batching, Queue
-from tests.serving.json_rules import RefusalError, write_decimal
-from tests.serving.stand_in import StandIn
-from tests.serving.warmup import PLACE, masked_checksum
+from keras_transformer.serving.versions import restore, roll_back
+from tests.serving.local_servers import serving
 
 
 @pytest.fixture(scope="module")
 def server(toy):
-    with StandIn({"toy": toy}, labels={"stable": 1, "gone": 9}) as server:
+    with serving(toy) as server:
         yield server
 
 
@@ -152,7 +154,7 @@ def test_errors_of_the_graph(server):
 
 
 def test_slow_answers_are_given_up(toy):
-    with StandIn({"toy": toy}, timeout=0.05) as server:
+    with serving(toy, timeout=0.05) as server:
         status, answer = predict(server, {"signature_name": "waits", "instances": ["wait"]})
         assert status == 504
         assert set(answer) == {"error"}
@@ -182,7 +184,9 @@ def test_versions_and_labels(server):
 def test_status_and_metadata(server):
     one = {"version": "1", "state": "AVAILABLE", "status": {"error_code": "OK", "error_message": ""}}
     assert json.loads(ask(server, "/v1/models/toy")[2]) == {"model_version_status": [one]}
-    assert ask(server, "/v1/models/other")[0] == 404
+    for path, missing in (("toy/versions/7", "version 7 of model toy"), ("other/versions/7", "version 7 of model other")):
+        assert predict(server, None, f"/v1/models/{path}") == (404, {"error": f"Could not find {missing}"})
+    assert predict(server, None, "/v1/models/other") == (404, {"error": "Could not find any versions of model other"})
     found = json.loads(ask(server, "/v1/models/toy/versions/1/metadata")[2])
     score = found["metadata"]["signature_def"]["signature_def"]["score"]
     assert score["inputs"]["source"]["dtype"] == "DT_STRING"
@@ -193,7 +197,7 @@ def test_status_and_metadata(server):
 def test_cross_origin_requests_are_refused_unless_allowed(server, toy):
     assert "Access-Control-Allow-Origin" not in ask(server, "/v1/models/toy")[1]
     assert ask(server, "/v1/models/toy:predict", method="OPTIONS")[0] == 400
-    with StandIn({"toy": toy}, cors=True) as open_server:
+    with serving(toy, cors=True) as open_server:
         assert ask(open_server, "/v1/models/toy")[1]["Access-Control-Allow-Origin"] == "*"
         assert ask(open_server, "/v1/models/other")[1]["Access-Control-Allow-Origin"] == "*"
         assert ask(open_server, "/v1/models/toy:predict", method="OPTIONS")[0] == 200
@@ -206,13 +210,19 @@ def states(server):
 def test_the_newest_version_is_loaded_and_then_the_one_before_let_go(versions):
     folder = versions(2)
     (folder / "not-a-number").mkdir()
-    with StandIn({"toy": folder}) as server:
+    with serving(folder) as server:
         assert states(server) == {2: "AVAILABLE"}
         versions(10)
         versions(1)
         server.poll()
         assert states(server) == {2: "END", 10: "AVAILABLE"}
-        shutil.rmtree(folder / "10")
+        roll_back(folder)
+        server.poll()
+        assert states(server) == {2: "AVAILABLE", 10: "END"}
+        restore(folder, 10)
+        server.poll()
+        assert states(server) == {2: "END", 10: "AVAILABLE"}
+        shutil.rmtree(folder)
         server.poll()
         assert states(server) == {2: "END", 10: "END"}
         assert predict(server, {"instances": ["a"]})[0] == 404
@@ -220,7 +230,7 @@ def test_the_newest_version_is_loaded_and_then_the_one_before_let_go(versions):
 
 def test_a_broken_version_leaves_the_one_before(versions):
     folder = versions(1)
-    with StandIn({"toy": folder}) as server:
+    with serving(folder) as server:
         (folder / "2").mkdir()
         server.poll()
         assert states(server) == {1: "AVAILABLE", 2: "END"}
@@ -244,11 +254,11 @@ def test_warm_up_requests_decide_whether_a_version_loads(versions):
     for version, texts in ((2, (b"good", b"better")), (3, (b"good", b"fail"))):
         (versions(version) / f"{version}/assets.extra").mkdir()
         records = b"".join(warm_up_record(b"fails", text) for text in texts)
-        (folder / f"{version}/{PLACE}").write_bytes(records)
+        (folder / f"{version}/{FILE}").write_bytes(records)
     damaged = versions(4) / "4/assets.extra"
     damaged.mkdir()
-    (folder / f"4/{PLACE}").write_bytes(warm_up_record(b"fails", b"good").replace(b"good", b"goad"))
-    with StandIn({"toy": folder / "nothing"}) as server:
+    (folder / f"4/{FILE}").write_bytes(warm_up_record(b"fails", b"good").replace(b"good", b"goad"))
+    with serving(folder / "nothing") as server:
         model = server.models["toy"]
         model.folder = folder
         for version in (1, 2, 3, 4):
@@ -265,7 +275,7 @@ def test_the_checksum_is_crc_32c():
 
 def test_no_request_fails_while_versions_change(versions):
     folder = versions(1)
-    with StandIn({"toy": folder}, Batching(8, 0.0)) as server, ThreadPoolExecutor(4) as pool:
+    with serving(folder, Batching(8, 0.0)) as server, ThreadPoolExecutor(4) as pool:
         answers = [pool.submit(predict, server, {"instances": [f"text {number}"]}) for number in range(100)]
         for version in (2, 3):
             versions(version)
@@ -276,18 +286,18 @@ def test_no_request_fails_while_versions_change(versions):
 
 
 def test_requests_are_batched_and_padded(toy):
-    with StandIn({"toy": toy}, Batching(6, 3600.0, allowed_batch_sizes=(4, 6))) as server, ThreadPoolExecutor(3) as pool:
+    with serving(toy, Batching(6, 3600.0, allowed_batch_sizes=(4, 6))) as server, ThreadPoolExecutor(3) as pool:
         bodies = [{"instances": [f"{name}{number}" for number in range(2)]} for name in "abc"]
         answers = list(pool.map(lambda body: predict(server, body)[1]["predictions"], bodies))
         assert [[row["translation"] for row in answer] for answer in answers] == [["A0", "A1"], ["B0", "B1"], ["C0", "C1"]]
-        assert server.models["toy"].batches == [(6, 6)]
-    with StandIn({"toy": toy}, Batching(6, 0.0, allowed_batch_sizes=(4, 6))) as server:
+        assert server.models["toy"].batches == {(6, 6): 1}
+    with serving(toy, Batching(6, 0.0, allowed_batch_sizes=(4, 6))) as server:
         assert len(predict(server, {"instances": ["a", "b", "c"]})[1]["predictions"]) == 3
-        assert server.models["toy"].batches == [(3, 4)]
+        assert server.models["toy"].batches == {(3, 4): 1}
 
 
 def test_one_request_of_a_batch_fails_the_others(toy):
-    with StandIn({"toy": toy}, Batching(2, 3600.0)) as server, ThreadPoolExecutor(2) as pool:
+    with serving(toy, Batching(2, 3600.0)) as server, ThreadPoolExecutor(2) as pool:
         bodies = [{"signature_name": "fails", "instances": [text]} for text in ("good", "fail")]
         assert [status for status, _ in pool.map(lambda body: predict(server, body), bodies)] == [400, 400]
 
@@ -302,7 +312,7 @@ def test_one_request_of_a_batch_fails_the_others(toy):
     ],
 )
 def test_what_can_not_be_batched_is_refused(toy, body, message):
-    with StandIn({"toy": toy}, Batching(8)) as server:
+    with serving(toy, Batching(8)) as server:
         status, answer = predict(server, body)
         assert (status, message in answer["error"]) == (400, True)
 
@@ -318,7 +328,7 @@ def test_a_full_queue_refuses():
     def submit(*values):
         return pool.submit(queue.ask, {"in": np.array(values)}, 3600)
 
-    queue = Queue(run, Batching(max_batch_size=2, batch_timeout=3600.0, max_enqueued_batches=1), seen=[])
+    queue = Queue(run, Batching(max_batch_size=2, batch_timeout=3600.0, max_enqueued_batches=1), seen=Counter())
     with ThreadPoolExecutor(3) as pool:
         running = submit(1, 2)
         started.wait()
@@ -331,12 +341,12 @@ def test_a_full_queue_refuses():
         go_on.set()
         assert [future.result()["out"].tolist() for future in (running, waiting, last)] == [[1, 2], [3], [6]]
     assert error.value.code == 14
-    assert queue.seen == [(2, 2), (2, 2)]
+    assert queue.seen == {(2, 2): 2}
     queue.close()
 
 
 def test_requests_that_waited_too_long_are_refused():
-    queue = Queue(lambda inputs, timeout: inputs, Batching(1), seen=[])
+    queue = Queue(lambda inputs, timeout: inputs, Batching(1), seen=Counter())
     with pytest.raises(RefusalError, match="timeout exceeded while waiting in batching queue") as error:
         queue.ask({"in": np.array([1])}, timeout=0.0)
     assert error.value.code == 8

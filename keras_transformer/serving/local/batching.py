@@ -1,14 +1,17 @@
-"""Server-side batching as TensorFlow Serving does it: for the stand-in server."""
+"""Server-side batching as TensorFlow Serving does it."""
 
+import re
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
-from tests.serving.json_rules import RefusalError
+from keras_transformer.serving.local.json_rules import RefusalError
 
 FAILED_PRECONDITION, RESOURCE_EXHAUSTED, UNAVAILABLE = 9, 8, 14
 
@@ -28,12 +31,28 @@ class Batching:
         if sizes and (list(sizes) != sorted(set(sizes)) or sizes[-1] != self.max_batch_size):
             raise ValueError(f"allowed_batch_sizes must increase and end in max_batch_size. Received: {self}")
 
-    def padded(self, size):
+    def padded(self, size: int) -> int:
+        """Returns how many rows are run for this many."""
         return next((allowed for allowed in self.allowed_batch_sizes if allowed >= size), size)
+
+
+def read_batching(file: Path) -> Batching | None:
+    """Reads what `batching_parameters.txt` of an export says; `None` if there is no such file."""
+    if not file.is_file():
+        return None
+    text = re.sub(r"#.*", "", file.read_text(encoding="utf8"))
+    found = {name: int(value) for name, value in re.findall(r"(\w+)\s*\{\s*value\s*:\s*(\d+)\s*\}", text)}
+    if "batch_timeout_micros" in found:
+        found["batch_timeout"] = found.pop("batch_timeout_micros") / 1e6
+    sizes = tuple(map(int, re.findall(r"allowed_batch_sizes\s*:\s*(\d+)", text)))
+    known = {name: value for name, value in found.items() if name in Batching.__dataclass_fields__}
+    return Batching(**known, allowed_batch_sizes=sizes)
 
 
 @dataclass
 class Task:
+    """A request that waits: its inputs, how many rows they have, when it is too late, and its part of the outputs."""
+
     inputs: dict
     size: int
     deadline: float
@@ -41,12 +60,15 @@ class Task:
 
 
 class Batch:
+    """Requests that are run together, and when the first of them came."""
+
     def __init__(self):
         self.tasks = []
         self.start = None
 
     @property
-    def size(self):
+    def size(self) -> int:
+        """The number of rows."""
         return sum(task.size for task in self.tasks)
 
 
@@ -56,10 +78,10 @@ class Queue:
     Args:
         run: Called with the inputs of a batch and the seconds it may take; returns the outputs.
         options: `Batching`.
-        seen: A list to which the number of rows of each batch is added: those asked for, and those run.
+        seen: Counts batches by their rows: those asked for, and those run.
     """
 
-    def __init__(self, run, options, seen):
+    def __init__(self, run: Callable, options: Batching, seen: Counter):
         self.run, self.options, self.seen = run, options, seen
         self.batches = deque([Batch()])
         self.changed = threading.Condition()
@@ -68,7 +90,7 @@ class Queue:
         for thread in self.threads:
             thread.start()
 
-    def ask(self, inputs, timeout):
+    def ask(self, inputs: dict[str, np.ndarray], timeout: float) -> dict[str, np.ndarray]:
         """Adds a request to a batch and waits for its part of the outputs."""
         task = Task(inputs, first_dimension(inputs), time.monotonic() + timeout)
         limit = self.options.max_batch_size
@@ -91,6 +113,7 @@ class Queue:
         return task.future.result()
 
     def work(self):
+        """Runs batches until the queue is closed."""
         while (batch := self.next_batch()) is not None:
             try:
                 self.process(batch)
@@ -98,7 +121,7 @@ class Queue:
                 for task in batch.tasks:
                     task.future.set_exception(error)
 
-    def next_batch(self):
+    def next_batch(self) -> Batch | None:
         """Waits for a batch that is full, old enough, or followed by another."""
         with self.changed:
             while not (self.is_closed and not self.batches[0].tasks):
@@ -112,13 +135,15 @@ class Queue:
                 self.changed.wait(self.options.batch_timeout - age if first.tasks else None)
         return None
 
-    def process(self, batch):
+    def process(self, batch: Batch):
+        """Runs a batch and gives each request its rows."""
         now = time.monotonic()
         deadline = max(task.deadline for task in batch.tasks)
         if deadline <= now:
             raise RefusalError("Run() timeout exceeded while waiting in batching queue", RESOURCE_EXHAUSTED)
         size, padded = batch.size, self.options.padded(batch.size)
-        self.seen.append((size, padded))
+        with self.changed:
+            self.seen[size, padded] += 1
         outputs = self.run(merged(batch.tasks, padded - size), deadline - now)
         check_outputs(outputs, padded)
         start = 0
@@ -127,6 +152,7 @@ class Queue:
             start += task.size
 
     def close(self):
+        """Ends when the requests that wait have been answered."""
         with self.changed:
             self.is_closed = True
             self.changed.notify_all()
@@ -134,7 +160,7 @@ class Queue:
             thread.join()
 
 
-def first_dimension(inputs):
+def first_dimension(inputs: Mapping[str, np.ndarray]) -> int:
     """Returns the number of rows of a request, which all its tensors must have."""
     if any(array.ndim == 0 for array in inputs.values()):
         raise RefusalError("Batching Run() input tensors must have at least one dimension")
@@ -143,7 +169,7 @@ def first_dimension(inputs):
     return len(next(iter(inputs.values())))
 
 
-def merged(tasks, padding):
+def merged(tasks: Sequence[Task], padding: int) -> dict[str, np.ndarray]:
     """Concatenates requests; the first row of the last one fills the batch up."""
     names = tasks[0].inputs
     for name in names:
@@ -156,7 +182,8 @@ def merged(tasks, padding):
     return {name: np.concatenate([*arrays, *[arrays[-1][:1]] * padding]) for name, arrays in parts.items()}
 
 
-def check_outputs(outputs, size):
+def check_outputs(outputs: Mapping[str, np.ndarray], size: int):
+    """Refuses outputs that cannot be told apart by request."""
     for array in outputs.values():
         if array.ndim == 0:
             raise RefusalError("Batched output tensor has 0 dimensions", FAILED_PRECONDITION)

@@ -1,34 +1,36 @@
-"""Warm-up requests as TensorFlow Serving reads them when it loads a version: for the stand-in server.
+"""Warm-up requests as TensorFlow Serving reads them when it loads a version.
 
 A TFRecord file of PredictionLog messages, each with a request to a signature. One that fails, fails the load.
 """
 
 import struct
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
-from keras_transformer.serving.runtime import DTYPES, entry, fields, read_varint
-from tests.serving.json_rules import RefusalError
+from keras_transformer.serving.local.json_rules import RefusalError
+from keras_transformer.serving.runtime import DTYPES, SavedModelSession, entry, fields, read_varint
 
-PLACE = "assets.extra/tf_serving_warmup_requests"
-MOST = 1000
+FILE = Path("assets.extra", "tf_serving_warmup_requests")  # In the folder of a version.
+MOST_REQUESTS = 1000  # A server refuses more.
 DATA_LOSS = 15
 FLOAT_VAL, STRING_VAL = 5, 8
 INTEGER_VALS = {"int32": 7, "int64": 10, "bool": 11}
 
 
-def warm_up(session, folder):
+def warm_up(session: SavedModelSession, folder: Path) -> int:
     """Runs the warm-up requests of a version, if it has any, and returns how many they were."""
-    path = folder / PLACE
+    path = folder / FILE
     requests = [read_request(record) for record in records(path.read_bytes())] if path.exists() else []
-    if len(requests) > MOST:
-        raise RefusalError(f"Number of warmup records exceeds the maximum ({MOST})")
+    if len(requests) > MOST_REQUESTS:
+        raise RefusalError(f"Number of warmup records exceeds the maximum ({MOST_REQUESTS})")
     for signature, inputs in requests:
         session.run(signature, inputs)
     return len(requests)
 
 
-def records(data):
+def records(data: bytes) -> Iterator[memoryview]:
     """Yields the records of a TFRecord file: length, its checksum, content, its checksum."""
     at = 0
     while at < len(data):
@@ -41,18 +43,26 @@ def records(data):
         at += 16 + size
 
 
-def masked_checksum(data):
+def masked_checksum(data: bytes) -> int:
     """Returns CRC-32C as TFRecord files have it."""
     crc = 0xFFFFFFFF
     for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+        crc = crc >> 8 ^ CRC_OF_BYTE[(crc ^ byte) & 0xFF]
     crc ^= 0xFFFFFFFF
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
-def read_request(record):
+def crc_of_byte(value: int) -> int:
+    """Returns what a byte adds to a CRC-32C."""
+    for _ in range(8):
+        value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+    return value
+
+
+CRC_OF_BYTE = [crc_of_byte(value) for value in range(256)]
+
+
+def read_request(record: memoryview) -> tuple[str, dict[str, np.ndarray]]:
     """Reads a PredictionLog: the signature's name and an array for each input."""
     found = dict(fields(record))
     if 6 not in found:
@@ -67,7 +77,7 @@ def read_request(record):
     return signature, inputs
 
 
-def read_tensor(message):
+def read_tensor(message: memoryview) -> np.ndarray:
     """Reads a TensorProto."""
     dtype, sizes, content, values = None, [], b"", []
     for number, value in fields(message):
@@ -91,7 +101,7 @@ def read_tensor(message):
     return np.array(values).astype(dtype).reshape(sizes)
 
 
-def unpacked(data):
+def unpacked(data: memoryview) -> list[int]:
     """Reads numbers that were written one after the other."""
     values, at = [], 0
     while at < len(data):

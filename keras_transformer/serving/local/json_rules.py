@@ -1,27 +1,31 @@
-"""The JSON of TensorFlow Serving's REST interface, as its json_tensor.cc reads and writes it: for the stand-in server."""
+"""The JSON of TensorFlow Serving's REST interface, as its json_tensor.cc reads and writes it."""
 
 import base64
 import binascii
 import json
 import math
+from collections.abc import Mapping
 
 import numpy as np
+
+from keras_transformer.serving.runtime import Signature, TensorInfo
 
 NAMES = {"float32": "float", "float64": "double"}  # Types by the names that the server uses for them.
 INTEGERS = {"int8": 2**7, "int16": 2**15, "int32": 2**31, "int64": 2**63}
 LARGEST_EXACT = {"float32": 2**24 - 1, "float64": 2**53 - 1}
 INVALID = 3  # The code of a request that is not as it should be.
+MOST_DIMENSIONS = 32  # What every version of numpy can hold.
 
 
 class RefusalError(Exception):
     """What the server answers instead of a result; `code` is one of TensorFlow's."""
 
-    def __init__(self, message, code=INVALID):
+    def __init__(self, message: str, code: int = INVALID):
         super().__init__(message)
         self.code = code
 
 
-def read_request(body, signatures):
+def read_request(body: bytes, signatures: Mapping[str, Signature]) -> tuple[str, dict[str, np.ndarray], bool]:
     """Returns the name of the signature, an array for each of its inputs, and whether the request is in row form."""
     request = parse(body)
     name = request.get("signature_name", "serving_default") or "serving_default"
@@ -42,20 +46,21 @@ def read_request(body, signatures):
     raise RefusalError("Missing 'inputs' or 'instances' key")
 
 
-def parse(body):
+def parse(body: bytes) -> dict:
     """Reads JSON; bytes that are not UTF-8 pass through, as the server does not look."""
     if not body:
         raise RefusalError("JSON Parse error: The document is empty")
     try:
         request = json.loads(body.decode("utf-8", "surrogateescape"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RefusalError(f"JSON Parse error: {error}") from None
     if not isinstance(request, dict):
         raise RefusalError(f"JSON Value: {shown(request)} Is not object")
     return request
 
 
-def read_rows(request, infos):
+def read_rows(request: dict, infos: Mapping[str, TensorInfo]) -> dict[str, np.ndarray]:
+    """Reads the row form: a value, or an object with all inputs, for each item of the batch."""
     rows = request["instances"]
     if not isinstance(rows, list):
         raise RefusalError(f"JSON Value: {shown(request)} Excepting 'instances' to be an list/array")
@@ -75,7 +80,8 @@ def read_rows(request, infos):
     return {name: np.stack(values) for name, values in items.items()}
 
 
-def add_row(index, row, infos, items, named):
+def add_row(index: int, row: dict, infos: Mapping[str, TensorInfo], items: dict[str, list], named: bool):
+    """Adds the values of a row to those of the rows before."""
     for name, value in row.items():
         key = f" key: {name}" if named else ""
         try:
@@ -93,7 +99,8 @@ def add_row(index, row, infos, items, named):
         raise RefusalError(f"Failed to process element: {index} of 'instances' list. {shown_row}")
 
 
-def read_columns(inputs, infos):
+def read_columns(inputs: object, infos: Mapping[str, TensorInfo]) -> dict[str, np.ndarray]:
+    """Reads the column form: a list with the whole batch for each input."""
     if not is_object(inputs):
         if len(infos) > 1:
             raise RefusalError(
@@ -106,20 +113,24 @@ def read_columns(inputs, infos):
     return {name: read_tensor(inputs[name], info.dtype) for name, info in infos.items()}
 
 
-def is_object(value):
+def is_object(value: object) -> bool:
     """Tells an object with names from one that stands for bytes."""
     return isinstance(value, dict) and not is_base64(value)
 
 
-def is_base64(value):
+def is_base64(value: object) -> bool:
+    """Tells whether an object stands for bytes."""
     return isinstance(value, dict) and list(value) == ["b64"] and isinstance(value["b64"], str)
 
 
-def read_tensor(value, dtype):
+def read_tensor(value: object, dtype: str) -> np.ndarray:
+    """Reads nested lists, or a single value."""
     shape, first = [], value
     while isinstance(first, list):
         shape.append(len(first))
         first = first[0] if first else None
+    if len(shape) > MOST_DIMENSIONS:
+        raise RefusalError(f"Encountered list at unexpected level: {len(shape)} expected < {MOST_DIMENSIONS}")
     leaves = []
     collect(value, shape, 0, dtype, leaves)
     array = np.empty(len(leaves), dtype=object)
@@ -127,7 +138,7 @@ def read_tensor(value, dtype):
     return array.reshape(shape) if dtype == "string" else array.reshape(shape).astype(dtype)
 
 
-def collect(value, shape, level, dtype, leaves):
+def collect(value: object, shape: list[int], level: int, dtype: str, leaves: list):
     """Adds the values of nested lists that must have a shape."""
     if not isinstance(value, list):
         if level != len(shape):
@@ -143,7 +154,8 @@ def collect(value, shape, level, dtype, leaves):
         collect(item, shape, level + 1, dtype, leaves)
 
 
-def read_value(value, dtype):
+def read_value(value: object, dtype: str) -> bytes | bool | int | float:
+    """Reads a single value, which must be of the type: no number is converted with a loss."""
     if dtype == "string" and isinstance(value, dict):
         return read_base64(value)
     if dtype == "string" and isinstance(value, str):
@@ -163,13 +175,15 @@ def read_value(value, dtype):
     raise RefusalError(f"JSON Value: {shown(value)} Type: {kind(value)} is not of expected type: {NAMES.get(dtype, dtype)}")
 
 
-def is_exact(value, dtype):
+def is_exact(value: int | float, dtype: str) -> bool:
+    """Tells whether a type of floating point has room for a number."""
     if isinstance(value, int):
         return abs(value) <= LARGEST_EXACT[dtype]
     return not math.isfinite(value) or abs(value) <= np.finfo(dtype).max
 
 
-def read_base64(value):
+def read_base64(value: dict) -> bytes:
+    """Reads bytes from `{"b64": "..."}`."""
     if not is_base64(value):
         raise RefusalError(f"JSON Value: {shown(value)} not formatted correctly for base64 data")
     try:
@@ -178,16 +192,18 @@ def read_base64(value):
         raise RefusalError("Unable to base64 decode") from None
 
 
-def shown(value):
+def shown(value: object) -> str:
+    """Returns JSON as messages show it."""
     return json.dumps(value, ensure_ascii=False, indent=4)
 
 
-def kind(value):
+def kind(value: object) -> str:
+    """Returns the name that messages have for the type of a JSON value."""
     kinds = {bool: str(value), type(None): "Null", dict: "Object", list: "Array", str: "String"}
     return kinds.get(type(value), "Number")
 
 
-def write_response(outputs, in_rows):
+def write_response(outputs: Mapping[str, np.ndarray], in_rows: bool) -> bytes:
     """Returns the server's answer: an object a row, or a list a column; bare values if there is only one output."""
     if not in_rows:
         columns = {name: write_array(array, name) for name, array in sorted(outputs.items())}
@@ -199,7 +215,7 @@ def write_response(outputs, in_rows):
     return b'{"predictions": [%s]}' % b", ".join(rows)
 
 
-def batch_size(outputs):
+def batch_size(outputs: Mapping[str, np.ndarray]) -> int:
     """Returns the number of rows, which all outputs must have."""
     size = 0
     for name, array in sorted(outputs.items()):
@@ -213,11 +229,13 @@ def batch_size(outputs):
     return size
 
 
-def write_object(items):
+def write_object(items: Mapping[str, bytes]) -> bytes:
+    """Writes an object whose values are written already."""
     return b"{%s}" % b", ".join(json.dumps(name).encode() + b": " + value for name, value in items.items())
 
 
-def write_array(array, name):
+def write_array(array: object, name: str) -> bytes:
+    """Writes nested lists, or a single value, of the output of this name."""
     if isinstance(array, np.ndarray) and array.ndim:
         return b"[%s]" % b", ".join(write_array(item, name) for item in array)
     value = array.item() if isinstance(array, np.ndarray) else array
@@ -230,14 +248,15 @@ def write_array(array, name):
     return str(int(value)).encode()
 
 
-def write_string(value, as_base64):
+def write_string(value: bytes, as_base64: bool) -> bytes:
+    """Writes bytes as they are, or in base 64."""
     if as_base64:
         return b'{"b64": "%s"}' % base64.b64encode(value)
     text = value.decode("utf-8", "surrogateescape")
     return json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogateescape")
 
 
-def write_decimal(value):
+def write_decimal(value: np.float32) -> str:
     """Writes six digits if they are enough, else nine; what is not a number is written bare, which is not JSON."""
     if not np.isfinite(value):
         return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
