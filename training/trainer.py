@@ -26,6 +26,7 @@ from training.building import (
 from training.corpora import Splits, find_splits, make_tokenizer
 from training.devices import Devices
 from training.finishing import finish
+from training.progress import ProgressLines
 from training.recipe import Recipe
 from training.recipe_values import check_unicode
 from training.report import several
@@ -147,6 +148,9 @@ def make_callbacks(recipe: Recipe, run: RunFolder, splits: Splits, tokenizer, lo
     if splits.validation is not None:
         found.append(bleu_evaluation(recipe, splits, tokenizer, verbose))
     found.append(log)
+    if verbose and not sys.stdout.isatty():
+        steps = num_updates(recipe, log.dataset) * recipe.batches_per_update
+        found.append(ProgressLines(log, num_epochs(recipe, log.dataset), steps))
     if watch.early_stopping is not None:
         found.append(callbacks.EarlyStopping(watch.early_stopping, watch.patience, verbose=int(verbose)))
     if table.average_checkpoints > 1:
@@ -183,10 +187,15 @@ def introduction(
 ) -> str:
     """Says what is about to happen."""
     epochs, batches = num_epochs(recipe, dataset), recipe.batches_per_update
-    updates = min(epochs * len(dataset) // batches, recipe.optimization.max_updates or sys.maxsize)
     return (
         f"{recipe.name} on {keras.backend.backend()}, {devices}, into {run}\n"
         f"data        {splits.train.name}\n{dataset.describe()}\n"
         f"model       {model.count_params():,} parameters, {recipe.optimization.dtype}\n"
-        f"training    {updates:,} updates in {several(epochs, 'epoch')}, {several(batches, 'batch', 'es')} an update"
+        f"training    {num_updates(recipe, dataset):,} updates in {several(epochs, 'epoch')}, {several(batches, 'batch', 'es')} an update"
     )
+
+
+def num_updates(recipe: Recipe, dataset: kt.data.ParallelDataset) -> int:
+    """Returns after how many updates training ends at the latest."""
+    whole = num_epochs(recipe, dataset) * len(dataset) // recipe.batches_per_update
+    return min(whole, recipe.optimization.max_updates or sys.maxsize)
