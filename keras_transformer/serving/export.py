@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -47,6 +47,7 @@ def export_saved_model(
     batch_sizes: Sequence[int] = BATCH_SIZES,
     samples: Sequence[str] = SAMPLES,
     keep: int | None = None,
+    progress: bool | None = None,
 ) -> Path:
     """Writes a translator as a SavedModel for TensorFlow Serving, with all that is needed to start a server.
 
@@ -67,6 +68,8 @@ def export_saved_model(
         batch_sizes: The batch sizes that the server is to put requests together in.
         samples: Texts that the export is compared with the translator on, and that warm up the server.
         keep: How many versions to keep, at least one. Defaults to all.
+        progress: Whether to say on the standard error stream what is being done, which may take minutes. Defaults to whether
+            that stream is a terminal.
 
     Returns:
         The folder of the version.
@@ -83,20 +86,23 @@ def export_saved_model(
         "max_beam_size": max_beam_size,
         "num_hypotheses": num_hypotheses,
     }
+    progress = sys.stderr.isatty() if progress is None else progress
     if keras.backend.backend() != "tensorflow":
         settings = {"version": version, "dtype": dtype, "device": device, "batch_sizes": batch_sizes, "samples": samples}
-        return export_elsewhere(translator, directory, {**options, **settings, "keep": keep})
+        return export_elsewhere(translator, directory, {**options, **settings, "keep": keep, "progress": progress})
     from keras_transformer.serving.signatures import served_limits
 
     translator = in_precision(translator, dtype)
     limits = served_limits(translator, **options)
+    tell = say if progress else say_nothing
     with new_version(directory, version) as folder:
-        write_version(folder, directory.resolve().name, translator, limits, device, batch_sizes, samples)
+        write_version(folder, directory.resolve().name, translator, limits, device, batch_sizes, samples, tell)
         number = int(folder.name.split("-")[1])
         info = json.loads((folder / "export_info.json").read_text(encoding="utf8"))
         write_server_files(folder / BESIDE, directory.resolve().name, number, info, batch_sizes, samples[0])
     if keep is not None:
         keep_newest(directory, keep)
+    tell(f"version {number} is complete")
     return directory / str(number)
 
 
@@ -154,8 +160,24 @@ def in_precision(translator: Translator, dtype: str | None) -> Translator:
     return Translator(model, translator.tokenizer, translator.options)
 
 
+def say(line: str):
+    """Says on the standard error stream what an export is doing."""
+    print(f"export: {line}", file=sys.stderr, flush=True)
+
+
+def say_nothing(line: str):
+    """Keeps what an export is doing to itself."""
+
+
 def write_version(
-    folder: Path, name: str, translator: Translator, limits, device: str, batch_sizes: list[int], samples: list[str]
+    folder: Path,
+    name: str,
+    translator: Translator,
+    limits,
+    device: str,
+    batch_sizes: list[int],
+    samples: list[str],
+    tell: Callable[[str], None],
 ):
     """Writes a SavedModel with everything that belongs into its folder, and checks it."""
     import tensorflow as tf  # noqa: TID251
@@ -166,18 +188,20 @@ def write_version(
     from keras_transformer.serving.warm_up import write_warm_up
 
     served = ServedTranslator(translator, limits, device)
-    signatures = served.signatures()
+    signatures = served.signatures(tell)
     options = {"beam_size": limits.beam_size, "length_penalty": float(translator.options.length_penalty), "max_length": 0}
+    tell("writing the SavedModel")
     try:
         tf.saved_model.save(served, str(folder), signatures=signatures)
         write_warm_up(folder, name, batch_sizes, samples[0].split(), options)
     except tf.errors.OpError as error:  # What TensorFlow has for a full disk, behind the name of a function.
         raise OSError(f"The export could not be written: {error.message.rpartition('}} ')[2]}") from error
+    tell("checking its graph")
     check_graph(read_graph(folder))
     slim_saved_model(folder, device)
     info = {**export_info(translator, limits, batch_sizes), "device": device}
     (folder / "export_info.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf8")
-    verify(folder, translator, samples, limits)
+    verify(folder, translator, samples, limits, tell)
 
 
 def export_info(translator: Translator, limits, batch_sizes: list[int]) -> dict:
@@ -219,6 +243,8 @@ def export_elsewhere(translator: Translator, directory: Path, settings: dict) ->
             "A model with blocks of your own is exported in another process, which must be able to import them. Put their "
             "classes into a module, or run this program with KERAS_BACKEND=tensorflow"
         )
+    if settings["progress"]:
+        say("starting a process that computes on TensorFlow")
     with tempfile.TemporaryDirectory() as folder:
         translator.save(Path(folder) / "translator")
         (Path(folder) / "settings.json").write_text(json.dumps(settings), encoding="utf8")
@@ -263,12 +289,14 @@ def main(arguments: Sequence[str] | None = None):
     parser.add_argument("--settings", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if keras.backend.backend() != "tensorflow":
+        say("starting a process that computes on TensorFlow")
         result = run_on_tensorflow(arguments)
         if result.returncode:
             sys.exit(result.returncode)
         print(result.stdout.splitlines()[-1])
         return
     settings = {name: value for name, value in vars(options).items() if name not in ("run", "out", "imports", "settings")}
+    settings["progress"] = True
     if options.settings:
         settings = json.loads(options.settings.read_text(encoding="utf8"))
     for module in options.imports:
