@@ -49,9 +49,8 @@ class ProgressLines(keras.callbacks.Callback):
         left = (self.steps - step) * (now - self._begun) / max(1, step - self._first_step)
         # Between processes, looking at the loss would take all of them at the same step.
         loss = f"loss {float(self.model.get_metrics_result()['loss']):.4f}, " if num_processes() == 1 else ""
-        return (
-            f"epoch {epoch + 1}/{self.epochs}, step {done:,}/{whole:,}, {loss}{speed:,.0f} tokens/s, about {duration(left)} left"
-        )
+        place = f"epoch {epoch + 1}/{self.epochs}, step {done:,}/{whole:,}"
+        return f"{place}, {loss}{speed:,.0f} tokens/s, about {duration(left)} left"
 
     def _mark(self):
         self._said, self._tokens = self.clock(), self.log.tokens_seen(self._epoch)

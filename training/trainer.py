@@ -186,12 +186,12 @@ def introduction(
     recipe: Recipe, run: RunFolder, splits: Splits, dataset: kt.data.ParallelDataset, model, devices: Devices
 ) -> str:
     """Says what is about to happen."""
-    epochs, batches = num_epochs(recipe, dataset), recipe.batches_per_update
+    updates, epochs, batches = num_updates(recipe, dataset), num_epochs(recipe, dataset), recipe.batches_per_update
     return (
         f"{recipe.name} on {keras.backend.backend()}, {devices}, into {run}\n"
         f"data        {splits.train.name}\n{dataset.describe()}\n"
         f"model       {model.count_params():,} parameters, {recipe.optimization.dtype}\n"
-        f"training    {num_updates(recipe, dataset):,} updates in {several(epochs, 'epoch')}, {several(batches, 'batch', 'es')} an update"
+        f"training    {updates:,} updates in {several(epochs, 'epoch')}, {several(batches, 'batch', 'es')} an update"
     )
 
 

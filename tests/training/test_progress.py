@@ -71,6 +71,7 @@ def test_a_run_prints_them_where_there_is_no_terminal(recipe, monkeypatch, capsy
     monkeypatch.setattr(progress, "EVERY_SECONDS", 0.0)
     trainer.train(read_recipe(recipe), RunFolder("run"))
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("epoch ")]
-    assert lines and all(re.fullmatch(r"epoch [12]/2, step [\d,]+/[\d,]+, loss [\d.]+, .* tokens/s, .* left", line) for line in lines)
+    form = re.compile(r"epoch [12]/2, step [\d,]+/[\d,]+, loss [\d.]+, .* tokens/s, .* left")
+    assert lines and all(form.fullmatch(line) for line in lines)
     losses = [float(line.split("loss ")[1].split(",")[0]) for line in lines]
     assert all(math.isfinite(loss) for loss in losses) and losses[-1] > 0
