@@ -22,6 +22,11 @@ from training.command import load_devices, run_command
 from training.device_request import add_device_arguments, read_device_request
 from training.recipe import FOLDER, read_recipe
 
+LESS_MEMORY = (
+    "halve data.batch_tokens, with tokens_per_update as large as it is for the same updates, and evaluation.batch_tokens or "
+    "evaluation.beam_size if it ended within an evaluation"
+)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command.
@@ -34,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     options = parse_arguments(words)
-    return run_command(lambda: run(options, command_of(words)), how_to_go_on(words))
+    return run_command(lambda: run(options, command_of(words)), how_to_go_on(words), LESS_MEMORY)
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
