@@ -182,8 +182,16 @@ class TestReading:
             ("[model]", "[evaluation]\ntokenize = 'words'\n[model]", r"Table \[evaluation\]: .*tokenize.*words"),
             ("[model]", "[evaluation]\nearly_stopping = 'speed'\n[model]", r"Table \[evaluation\]: .*speed"),
             # Without a validation set:
-            ("[model]", "[evaluation]\nearly_stopping = 'val_bleu'\n[model]", r"There are loss, token_accuracy, perplexity; with a"),
-            ("[model]", "[evaluation]\nearly_stopping = 'accuracy'\n[model]", r"Did you mean `token_accuracy`\? Received: early_st"),
+            (
+                "[model]",
+                "[evaluation]\nearly_stopping = 'val_bleu'\n[model]",
+                r"There are loss, token_accuracy, perplexity; with a",
+            ),
+            (
+                "[model]",
+                "[evaluation]\nearly_stopping = 'accuracy'\n[model]",
+                r"Did you mean `token_accuracy`\? Received: early_st",
+            ),
             ("[data]", "[data]\nbatch_tokens = 0", r"Table \[data\]: `batch_tokens`"),
         ],
     )
