@@ -185,12 +185,12 @@ class TestReading:
             (
                 "[model]",
                 "[evaluation]\nearly_stopping = 'val_bleu'\n[model]",
-                r"There are loss, token_accuracy, perplexity; with a",
+                "There are loss, token_accuracy, perplexity",
             ),
             (
                 "[model]",
                 "[evaluation]\nearly_stopping = 'accuracy'\n[model]",
-                r"Did you mean `token_accuracy`\? Received: early_st",
+                "Did you mean `token_accuracy`",
             ),
             ("[data]", "[data]\nbatch_tokens = 0", r"Table \[data\]: `batch_tokens`"),
         ],
