@@ -47,9 +47,7 @@ def check_watched(recipe: Recipe):
     """Raises a `ValueError` if early stopping is to watch a number that the training will not have."""
     name, known = recipe.evaluation.early_stopping, measured_names(recipe)
     if name not in known:
-        hint = (
-            did_you_mean(name.lower(), known) or f". There are {', '.join(known)}; and val_bleu with a validation set."
-        )
+        hint = did_you_mean(name.lower(), known) or f". There are {', '.join(known)}; and val_bleu with a validation set."
         raise ValueError(f"`early_stopping`: nothing is measured under this name{hint} Received: early_stopping = {name!r}")
 
 

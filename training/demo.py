@@ -26,7 +26,7 @@ Who was tired, and what was wide? English says "it" for both. German has to deci
 the street (die Straße). A small Transformer is about to find out, from {pairs} examples and by attention alone.
 """
 NEXT = {
-    "training.translate {run}": "type: The dog didn't cross the bridge because it was too narrow.",
+    "training.translate {run}": "type: {sentence}",
     "training.evaluate {run} --beam-size 1": "is greedy search as good?",
     "training.train multi30k-tiny": "a real corpus: captions of photographs",
 }
@@ -49,9 +49,10 @@ def run(options: argparse.Namespace):
     recipe = read_recipe("pronouns", options.set)
     console = make_console()
     load_backend()
+    from training.corpora import find_splits
     from training.demo_attention import draw
     from training.demo_export import export
-    from training.demo_show import ThinkingAloud, show
+    from training.demo_show import ThinkingAloud, show, what_it_knows
     from training.run_folder import RunFolder
     from training.trainer import train
 
@@ -63,16 +64,19 @@ def run(options: argparse.Namespace):
     command = f"python -m training.demo --output {folder}"
     results = train(recipe, folder, resume=True, command=command, extra_callbacks=[ThinkingAloud(folder, console)])
     show(folder, results, console)
+    say(console, what_it_knows(find_splits(recipe.data).train.side("source")))
     draw(folder, console)
     export(folder, console, options.export)
-    say(console, f"{next_steps(folder)}\n\nAll about this run, with curves: {folder.report}")
+    say(console, f"{next_steps(folder, results['samples'][-1]['source'])}\n\nAll about this run, with curves: {folder.report}")
 
 
-def next_steps(folder) -> str:
-    """Says what to try next."""
+def next_steps(folder, sentence: str) -> str:
+    """Says what to try next; the sentence is one that the model can translate."""
     python = Path(sys.executable)
     python = python.relative_to(Path.cwd()) if python.is_relative_to(Path.cwd()) else python
-    commands = {f"{python} -m {command.format(run=folder)}": reason for command, reason in NEXT.items()}
+    commands = {
+        f"{python} -m {command.format(run=folder)}": reason.format(sentence=sentence) for command, reason in NEXT.items()
+    }
     width = max(map(len, commands))
     return "\n".join(["Three things to try next:\n", *(f"  {line:<{width}}  {why}" for line, why in commands.items())])
 

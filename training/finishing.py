@@ -8,6 +8,7 @@ from dataclasses import asdict
 import numpy as np
 
 import keras_transformer as kt
+from keras_transformer.serving.samples import samples_of_results
 from keras_transformer.text.files import write_bytes
 from training import machine
 from training.building import make_schedule, rate_at
@@ -52,7 +53,9 @@ def finish(run: RunFolder, recipe: Recipe, translator: kt.Translator, splits: Sp
     measure(run, results, translator, splits, recipe)
     save_curves(run, recipe, log, model.config.model_dim)
     if recipe.export.saved_model:
-        kt.export_saved_model(translator, run.directory / "saved_model" / recipe.name)
+        kt.export_saved_model(
+            translator, run.directory / "saved_model" / recipe.name, samples=samples_of_results(results), progress=True
+        )
     run.write_results(results)
     write_report(run, recipe, results)
     return results

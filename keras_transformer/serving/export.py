@@ -22,6 +22,7 @@ import keras
 import numpy as np
 
 from keras_transformer.models import Transformer
+from keras_transformer.serving.samples import SAMPLES, examples_in, samples_of_run
 from keras_transformer.serving.server_files import BATCH_SIZES, write_server_files
 from keras_transformer.serving.verification import verify
 from keras_transformer.serving.versions import BESIDE, keep_newest, new_version
@@ -30,7 +31,6 @@ from keras_transformer.version import __version__
 
 DTYPES = {None: None, "float32": "float32", "float16": "mixed_float16", "bfloat16": "mixed_bfloat16"}
 DEVICES = ("cpu", "gpu")
-SAMPLES = ("The animal didn't cross the street because it was too tired.", "A house.", "", "one two three four five six seven")
 
 
 def export_saved_model(
@@ -66,7 +66,8 @@ def export_saved_model(
         device: What the server is to compute on: `"gpu"`, or `"cpu"`, where weights are stored in a layout that is faster
             there. The answers are the same, and either runs on both.
         batch_sizes: The batch sizes that the server is to put requests together in.
-        samples: Texts that the export is compared with the translator on, and that warm up the server.
+        samples: Texts that the export is compared with the translator on, and that warm up the server; the first are the
+            examples of its pages. Give some that the model knows.
         keep: How many versions to keep, at least one. Defaults to all.
         progress: Whether to say on the standard error stream what is being done, which may take minutes. Defaults to whether
             that stream is a terminal.
@@ -99,7 +100,7 @@ def export_saved_model(
         write_version(folder, directory.resolve().name, translator, limits, device, batch_sizes, samples, tell)
         number = int(folder.name.split("-")[1])
         info = json.loads((folder / "export_info.json").read_text(encoding="utf8"))
-        write_server_files(folder / BESIDE, directory.resolve().name, number, info, batch_sizes, samples[0])
+        write_server_files(folder / BESIDE, directory.resolve().name, number, info, batch_sizes, examples_in(samples))
     if keep is not None:
         keep_newest(directory, keep)
     tell(f"version {number} is complete")
@@ -281,7 +282,7 @@ def main(arguments: Sequence[str] | None = None):
     parser.add_argument("--dtype", choices=[name for name in DTYPES if name], help="compute in this precision")
     parser.add_argument("--device", choices=DEVICES, default="gpu", help="what the server computes on (default: gpu)")
     parser.add_argument("--batch-sizes", type=int, nargs="+", default=list(BATCH_SIZES), help="sizes the server may batch to")
-    parser.add_argument("--samples", nargs="+", default=list(SAMPLES), help="texts to compare and warm up with")
+    parser.add_argument("--samples", nargs="+", help="texts to compare and warm up with (default: of the run's test)")
     parser.add_argument("--keep", type=int, help="how many versions to keep (default: all)")
     parser.add_argument(
         "--import", dest="imports", action="append", default=[], metavar="MODULE", help="a module with blocks of your own"
@@ -302,6 +303,7 @@ def main(arguments: Sequence[str] | None = None):
     for module in options.imports:
         importlib.import_module(module)
     try:
+        settings["samples"] = settings["samples"] or samples_of_run(options.run)
         print(export_saved_model(Translator.load(options.run), options.out, **settings))
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -176,7 +176,7 @@ Back to the version before, and to only the newest three:
 """)
 
 
-def write_server_files(folder: Path, name: str, version: int, info: dict, batch_sizes: Sequence[int], example: str):
+def write_server_files(folder: Path, name: str, version: int, info: dict, batch_sizes: Sequence[int], examples: Sequence[str]):
     """Writes everything that stands beside the versions. Each file is replaced when the new one is complete.
 
     Args:
@@ -185,7 +185,7 @@ def write_server_files(folder: Path, name: str, version: int, info: dict, batch_
         version: The newest version.
         info: What `export_info.json` says: `defaults` and `limits` are used.
         batch_sizes: The batch sizes that the server allows.
-        example: A text to try.
+        examples: Texts to try; the commands have the first of them.
     """
     defaults, limits = info["defaults"], info["limits"]
     values = {
@@ -197,8 +197,8 @@ def write_server_files(folder: Path, name: str, version: int, info: dict, batch_
         "largest": max(batch_sizes),
         "allowed": "\n".join(f"allowed_batch_sizes: {size}" for size in sorted(batch_sizes)),
         "threads": os.cpu_count() or 1,
-        "example": json.dumps(example, ensure_ascii=False).replace("'", "'\\''"),  # Within single quotes of a shell.
-        "quoted_example": shlex.quote(example),
+        "example": json.dumps(examples[0], ensure_ascii=False).replace("'", "'\\''"),  # Within single quotes of a shell.
+        "quoted_example": shlex.quote(examples[0]),
         "options": f'"beam_size": {defaults["beam_size"]}, "length_penalty": {defaults["length_penalty"]}, "max_length": 0',
     }
     cpu = {"image": SERVER, "threads": CPU, "gpu": "", "hint": ""}
@@ -220,6 +220,6 @@ def write_server_files(folder: Path, name: str, version: int, info: dict, batch_
         name,
         defaults={"beam_size": defaults["beam_size"], "length_penalty": defaults["length_penalty"]},
         limits={"beam_size": limits["beam_size"], "max_length": limits["target_tokens"]},
-        examples=[example],
+        examples=examples,
     )
     os.replace(page, Path(folder) / "playground.html")

@@ -89,9 +89,13 @@ class TestTrain:
 
     def test_an_export_if_the_recipe_wants_it(self, folder, monkeypatch):
         exported = []
-        monkeypatch.setattr(kt, "export_saved_model", lambda translator, out: exported.append(out), raising=False)
+        export = lambda translator, out, **options: exported.append((str(out), options["samples"]))  # noqa: E731
+        monkeypatch.setattr(kt, "export_saved_model", export, raising=False)
         assert train.main(["digits.toml", "--set", "saved_model=true", "--output", "served"]) == 0
-        assert [str(path) for path in exported] == ["served/saved_model/digits"]
+        held_out = (folder / "test.digits").read_text().splitlines()
+        ((out, samples),) = exported
+        assert out == "served/saved_model/digits"
+        assert set(samples[:-1]) <= set(held_out) and len(samples) == 4 and samples[-1] == ""
 
     def test_an_interruption_says_how_to_go_on(self, folder, capsys, monkeypatch):
         monkeypatch.setattr(trainer.callbacks, "fit", interrupt)
