@@ -22,7 +22,8 @@ import keras
 import numpy as np
 
 from keras_transformer.models import Transformer
-from keras_transformer.serving.samples import SAMPLES, examples_in, samples_of_run
+from keras_transformer.serving.playground import check_languages
+from keras_transformer.serving.samples import SAMPLES, examples_in, languages_of_run, samples_of_run
 from keras_transformer.serving.server_files import BATCH_SIZES, write_server_files
 from keras_transformer.serving.verification import verify
 from keras_transformer.serving.versions import BESIDE, keep_newest, new_version
@@ -46,6 +47,7 @@ def export_saved_model(
     device: str = "gpu",
     batch_sizes: Sequence[int] = BATCH_SIZES,
     samples: Sequence[str] = SAMPLES,
+    languages: Sequence[str] | None = None,
     keep: int | None = None,
     progress: bool | None = None,
 ) -> Path:
@@ -68,6 +70,7 @@ def export_saved_model(
         batch_sizes: The batch sizes that the server is to put requests together in.
         samples: Texts that the export is compared with the translator on, and that warm up the server; the first are the
             examples of its pages. Give some that the model knows.
+        languages: The codes of the source and the target language, such as `("en", "de")`, which the playground names.
         keep: How many versions to keep, at least one. Defaults to all.
         progress: Whether to say on the standard error stream what is being done, which may take minutes. Defaults to whether
             that stream is a terminal.
@@ -81,6 +84,7 @@ def export_saved_model(
     """
     directory, samples, batch_sizes = Path(directory), list(samples), sorted(set(batch_sizes))
     check_arguments(translator, directory, dtype, device, batch_sizes, samples, keep)
+    check_languages(languages)
     options = {
         "max_source_tokens": max_source_tokens,
         "max_target_tokens": max_target_tokens,
@@ -90,7 +94,8 @@ def export_saved_model(
     progress = sys.stderr.isatty() if progress is None else progress
     if keras.backend.backend() != "tensorflow":
         settings = {"version": version, "dtype": dtype, "device": device, "batch_sizes": batch_sizes, "samples": samples}
-        return export_elsewhere(translator, directory, {**options, **settings, "keep": keep, "progress": progress})
+        settings |= {"languages": languages, "keep": keep, "progress": progress}
+        return export_elsewhere(translator, directory, {**options, **settings})
     from keras_transformer.serving.signatures import served_limits
 
     translator = in_precision(translator, dtype)
@@ -100,7 +105,9 @@ def export_saved_model(
         write_version(folder, directory.resolve().name, translator, limits, device, batch_sizes, samples, tell)
         number = int(folder.name.split("-")[1])
         info = json.loads((folder / "export_info.json").read_text(encoding="utf8"))
-        write_server_files(folder / BESIDE, directory.resolve().name, number, info, batch_sizes, examples_in(samples))
+        write_server_files(
+            folder / BESIDE, directory.resolve().name, number, info, batch_sizes, examples_in(samples), languages
+        )
     if keep is not None:
         keep_newest(directory, keep)
     tell(f"version {number} is complete")
@@ -283,6 +290,12 @@ def main(arguments: Sequence[str] | None = None):
     parser.add_argument("--device", choices=DEVICES, default="gpu", help="what the server computes on (default: gpu)")
     parser.add_argument("--batch-sizes", type=int, nargs="+", default=list(BATCH_SIZES), help="sizes the server may batch to")
     parser.add_argument("--samples", nargs="+", help="texts to compare and warm up with (default: of the run's test)")
+    parser.add_argument(
+        "--languages",
+        nargs=2,
+        metavar="CODE",
+        help="such as en de (default: the run's, where they are known)",
+    )
     parser.add_argument("--keep", type=int, help="how many versions to keep (default: all)")
     parser.add_argument(
         "--import", dest="imports", action="append", default=[], metavar="MODULE", help="a module with blocks of your own"
@@ -304,6 +317,7 @@ def main(arguments: Sequence[str] | None = None):
         importlib.import_module(module)
     try:
         settings["samples"] = settings["samples"] or samples_of_run(options.run)
+        settings["languages"] = settings["languages"] or languages_of_run(options.run)
         print(export_saved_model(Translator.load(options.run), options.out, **settings))
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)

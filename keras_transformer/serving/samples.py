@@ -19,9 +19,19 @@ def samples_of_run(directory: str | os.PathLike) -> list[str]:
     Returns:
         Sentences that the run was tested on, and an empty text; `SAMPLES` if the folder is in no finished run.
     """
+    return samples_of_results(results_of_run(directory))
+
+
+def languages_of_run(directory: str | os.PathLike) -> list[str] | None:
+    """Returns the codes of the source and the target language of a run, if they are known."""
+    return results_of_run(directory).get("data", {}).get("languages")
+
+
+def results_of_run(directory: str | os.PathLike) -> dict:
+    """Reads what a run found; nothing if a folder is neither that of a finished run nor that of the translator in it."""
     is_translator = (Path(directory) / "translator.json").is_file()
     results = (Path(directory).absolute().parent if is_translator else Path(directory)) / RESULTS
-    return samples_of_results(read_json(results)) if results.is_file() else list(SAMPLES)
+    return read_json(results) if results.is_file() else {}
 
 
 def samples_of_results(results: dict) -> list[str]:

@@ -176,7 +176,15 @@ Back to the version before, and to only the newest three:
 """)
 
 
-def write_server_files(folder: Path, name: str, version: int, info: dict, batch_sizes: Sequence[int], examples: Sequence[str]):
+def write_server_files(
+    folder: Path,
+    name: str,
+    version: int,
+    info: dict,
+    batch_sizes: Sequence[int],
+    examples: Sequence[str],
+    languages: Sequence[str] | None = None,
+):
     """Writes everything that stands beside the versions. Each file is replaced when the new one is complete.
 
     Args:
@@ -186,6 +194,7 @@ def write_server_files(folder: Path, name: str, version: int, info: dict, batch_
         info: What `export_info.json` says: `defaults` and `limits` are used.
         batch_sizes: The batch sizes that the server allows.
         examples: Texts to try; the commands have the first of them.
+        languages: The codes of the source and the target language, if they are known.
     """
     defaults, limits = info["defaults"], info["limits"]
     values = {
@@ -221,5 +230,6 @@ def write_server_files(folder: Path, name: str, version: int, info: dict, batch_
         defaults={"beam_size": defaults["beam_size"], "length_penalty": defaults["length_penalty"]},
         limits={"beam_size": limits["beam_size"], "max_length": limits["target_tokens"]},
         examples=examples,
+        languages=languages,
     )
     os.replace(page, Path(folder) / "playground.html")

@@ -346,7 +346,8 @@ def test_blank_texts_and_no_texts(session):
 
 def test_limits_narrower_than_the_translators_and_what_an_export_says(translator, tmp_path, capsys):
     limits = {"max_source_tokens": 4, "max_target_tokens": 3, "max_beam_size": 1, "num_hypotheses": 3}
-    version = kt.export_saved_model(translator, tmp_path / "en-de", **limits, batch_sizes=[1], progress=True)
+    version = kt.export_saved_model(translator, tmp_path / "en-de", **limits, batch_sizes=[1], languages=("en", "de"), progress=True)
+    assert '"languages": ["en", "de"]' in (tmp_path / "en-de" / "playground.html").read_text(encoding="utf8")
     lines = capsys.readouterr().err.splitlines()
     assert [line for line in lines if line.startswith("export: ")] == [
         *(f"export: tracing {name}" for name in ("serving_default", "translate_with_options", "nbest", "score", "align")),

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from keras_transformer.serving.samples import SAMPLES, examples_in, samples_of_run
+from keras_transformer.serving.samples import SAMPLES, examples_in, languages_of_run, samples_of_run
 
 SENTENCES = ["drei vier", " ", "eins", "zwei", "fünf"]
 
@@ -13,6 +13,7 @@ SENTENCES = ["drei vier", " ", "eins", "zwei", "fünf"]
 def run(tmp_path):
     """The folder of a run with a translator."""
     results = {"samples": [{"source": text, "translation": "", "reference": ""} for text in SENTENCES]}
+    results["data"] = {"languages": ["en", "de"]}
     (tmp_path / "results.json").write_text(json.dumps(results), encoding="utf8")
     (tmp_path / "translator").mkdir()
     (tmp_path / "translator" / "translator.json").write_text("{}")
@@ -22,6 +23,13 @@ def run(tmp_path):
 @pytest.mark.parametrize("part", ["", "translator"])
 def test_samples_of_a_run_are_those_it_was_tested_on(run, part):
     assert samples_of_run(run / part) == ["drei vier", "eins", "zwei", ""]
+
+
+@pytest.mark.parametrize("part", ["", "translator"])
+def test_languages_of_a_run(run, part):
+    assert languages_of_run(run / part) == ["en", "de"]
+    (run / "results.json").write_text('{"data": {}}', encoding="utf8")  # Of an older one.
+    assert languages_of_run(run / part) is None and languages_of_run(run / "elsewhere") is None
 
 
 def test_without_a_run_or_its_samples_there_are_others(tmp_path):

@@ -89,12 +89,12 @@ class TestTrain:
 
     def test_an_export_if_the_recipe_wants_it(self, folder, monkeypatch):
         exported = []
-        export = lambda translator, out, **options: exported.append((str(out), options["samples"]))  # noqa: E731
+        export = lambda translator, out, **options: exported.append((str(out), options["samples"], options["languages"]))  # noqa: E731
         monkeypatch.setattr(kt, "export_saved_model", export, raising=False)
         assert train.main(["digits.toml", "--set", "saved_model=true", "--output", "served"]) == 0
         held_out = (folder / "test.digits").read_text().splitlines()
-        ((out, samples),) = exported
-        assert out == "served/saved_model/digits"
+        ((out, samples, languages),) = exported
+        assert out == "served/saved_model/digits" and languages is None  # The files are called .digits and .reversed.
         assert set(samples[:-1]) <= set(held_out) and len(samples) == 4 and samples[-1] == ""
 
     def test_an_interruption_says_how_to_go_on(self, folder, capsys, monkeypatch):
