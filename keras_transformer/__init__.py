@@ -16,6 +16,7 @@ One alphabet names the axes of every tensor, in code, docstrings and error messa
 A line of code that changes a shape ends in a comment such as `# (B, N, T, S)`.
 """
 
+import keras_transformer.backends  # noqa: F401  # isort: skip  # Before whatever else needs Keras.
 from keras_transformer import (
     attention,
     bridges,

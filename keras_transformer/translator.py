@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, TypedDict, Unpack, overload
 
 import keras
 import numpy as np
@@ -54,6 +55,23 @@ class Translation:
     truncated: bool = False
 
 
+class TranslateOptions(TypedDict, total=False):
+    """The arguments of `Translator.translate` that do not decide what kind of value it returns, for type checkers."""
+
+    beam_size: int | None
+    length_penalty: float | None
+    max_length: int | None
+    min_length: int | None
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    seed: int | None
+    prefix: str | Sequence[str] | None
+    stopping: str | None
+    batch_tokens: int
+    progress: bool
+
+
 class Translator:
     """Translates text.
 
@@ -84,6 +102,81 @@ class Translator:
         self._search = functools.lru_cache(16)(lambda options: compile_search(model, options))
         self._most_bytes = functools.cache(lambda side, limit: most_bytes(getattr(self.tokenizer, side), limit))
         self._scoring = functools.cache(lambda: compile_scoring(model))
+
+    @overload
+    def translate(
+        self,
+        texts: str,
+        *,
+        num_hypotheses: Literal[1] | None = None,
+        return_scores: Literal[False] = False,
+        **options: Unpack[TranslateOptions],
+    ) -> str: ...
+
+    @overload
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        num_hypotheses: Literal[1] | None = None,
+        return_scores: Literal[False] = False,
+        **options: Unpack[TranslateOptions],
+    ) -> list[str]: ...
+
+    @overload
+    def translate(
+        self,
+        texts: str,
+        *,
+        num_hypotheses: Literal[1] | None = None,
+        return_scores: Literal[True],
+        **options: Unpack[TranslateOptions],
+    ) -> Translation: ...
+
+    @overload
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        num_hypotheses: Literal[1] | None = None,
+        return_scores: Literal[True],
+        **options: Unpack[TranslateOptions],
+    ) -> list[Translation]: ...
+
+    @overload
+    def translate(
+        self, texts: str, *, num_hypotheses: int, return_scores: Literal[False] = False, **options: Unpack[TranslateOptions]
+    ) -> list[str]: ...
+
+    @overload
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        num_hypotheses: int,
+        return_scores: Literal[False] = False,
+        **options: Unpack[TranslateOptions],
+    ) -> list[list[str]]: ...
+
+    @overload
+    def translate(
+        self, texts: str, *, num_hypotheses: int, return_scores: Literal[True], **options: Unpack[TranslateOptions]
+    ) -> list[Translation]: ...
+
+    @overload
+    def translate(
+        self, texts: Sequence[str], *, num_hypotheses: int, return_scores: Literal[True], **options: Unpack[TranslateOptions]
+    ) -> list[list[Translation]]: ...
+
+    @overload
+    def translate(
+        self,
+        texts: str | Sequence[str],
+        *,
+        num_hypotheses: int | None = None,
+        return_scores: bool = False,
+        **options: Unpack[TranslateOptions],
+    ) -> str | Translation | list: ...
 
     def translate(
         self,
@@ -146,6 +239,12 @@ class Translator:
         results = translations if return_scores else [[one.text for one in hypotheses] for hypotheses in translations]
         results = results if options.num_hypotheses > 1 else [hypotheses[0] for hypotheses in results]
         return results[0] if is_single(texts) else results
+
+    @overload
+    def score(self, sources: str, targets: str, batch_tokens: int = 2048) -> float: ...
+
+    @overload
+    def score(self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 2048) -> list[float]: ...
 
     def score(
         self, sources: str | Sequence[str], targets: str | Sequence[str], batch_tokens: int = 2048

@@ -45,6 +45,7 @@ SAME_ON_EVERY_BACKEND = (
     "tests/serving/test_runtime.py",
     "tests/serving/test_serve.py",
     "tests/serving/test_versions.py",
+    "tests/test_backends.py",
     "tests/test_docstrings.py",
     "tests/test_documents.py",
     "tests/test_folders.py",

@@ -4,7 +4,9 @@ import inspect
 import json
 import random
 import shutil
+import typing
 import warnings
+from collections.abc import Sequence
 
 import keras
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 import keras_transformer as kt
 from keras_transformer import folders
 from keras_transformer.decoding.options import CHECKS
+from keras_transformer.translator import TranslateOptions
 from tests.decoding.test_options import ANYTHING
 from tests.dying import full_disk, killed
 
@@ -58,6 +61,44 @@ def test_hypotheses_and_scores(translator):
         assert one.score == pytest.approx(one.log_probability / ((5 + len(one.tokens)) / 6) ** 0.6, abs=1e-4)
         assert len(one.tokens) == len(one.token_log_probabilities)
     assert translator.translate(["Haus"], num_hypotheses=3)[0][0] == translator.translate("Haus")
+
+
+def is_of(value, kind) -> bool:
+    """Tells whether a value is what an annotation says, as far as those of `Translator` need it."""
+    if typing.get_origin(kind) is list:
+        (item,) = typing.get_args(kind)
+        return isinstance(value, list) and all(is_of(one, item) for one in value)
+    return isinstance(value, kind)
+
+
+def overloads(method):
+    return [typing.get_type_hints(one) for one in typing.get_overloads(method)]
+
+
+def test_type_checkers_know_what_translate_returns(translator):
+    *exact, anything = overloads(kt.Translator.translate)
+    seen = set()
+    for hints in exact:
+        texts = {str: "eins", Sequence[str]: ["eins", "zwei"]}[hints["texts"]]
+        (with_scores,) = typing.get_args(hints["return_scores"])
+        count = 2 if hints["num_hypotheses"] is int else None
+        found = translator.translate(texts, num_hypotheses=count, return_scores=with_scores, beam_size=2)
+        assert is_of(found, hints["return"]), hints
+        seen.add(str(hints["return"]))
+    assert len(exact) == 8 and len(seen) == 6  # A list of one text each, or of hypotheses of one text.
+    assert anything["texts"] == str | Sequence[str] and anything["return_scores"] is bool
+
+
+def test_type_checkers_know_every_argument_of_translate():
+    hints = typing.get_type_hints(kt.Translator.translate)
+    own = {"texts", "num_hypotheses", "return_scores", "return"}
+    assert {name: kind for name, kind in hints.items() if name not in own} == typing.get_type_hints(TranslateOptions)
+
+
+def test_type_checkers_know_what_score_returns(translator):
+    for hints in overloads(kt.Translator.score):
+        texts = {str: "eins", Sequence[str]: ["eins", "zwei"]}[hints["sources"]]
+        assert hints["sources"] == hints["targets"] and is_of(translator.score(texts, texts), hints["return"])
 
 
 @pytest.mark.proof("`score` of the ids that `translate` found is their log-probability")

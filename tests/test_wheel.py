@@ -1,5 +1,6 @@
 """The wheel, installed as a user installs it, away from the checkout."""
 
+import email
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import keras
 import pytest
+import yaml
 
 import keras_transformer as kt
 from tests.conftest import PROVING
@@ -68,6 +70,17 @@ def installed(wheel, tmp_path_factory):
         run(programs / "python", "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel)
         environment["PYTHONPATH"] = sysconfig.get_path("purelib")
     return programs, environment
+
+
+@ONCE
+def test_metadata_says_who_made_it_and_what_it_is_tested_with(wheel):
+    archive = zipfile.ZipFile(wheel)
+    (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+    metadata = email.message_from_bytes(archive.read(name))
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf8"))
+    assert [{"name": metadata["Author"]}] == citation["authors"] and metadata["License-Expression"] == citation["license"]
+    pythons = [one.rpartition(" ")[2] for one in metadata.get_all("Classifier") if ":: Python :: 3." in one]
+    assert pythons == [f"{sys.version_info.major}.{sys.version_info.minor}"]
 
 
 @ONCE

@@ -14,6 +14,7 @@ from .corpora import SplitPairs, check_numbers, make_dataset
 from .device_batches import divided
 from .devices import Devices
 from .recipe import Recipe
+from .recipe_values import did_you_mean
 from .scores import comparison
 
 VALIDATION_SHAPES = 4
@@ -37,9 +38,25 @@ def check_recipe(recipe: Recipe):
     with_table("evaluation", search_options, recipe)
     with_table("evaluation", comparison, recipe.evaluation.lowercase, recipe.evaluation.tokenize)
     if recipe.evaluation.early_stopping is not None:
+        with_table("evaluation", check_watched, recipe)
         with_table("evaluation", callbacks.EarlyStopping, recipe.evaluation.early_stopping, recipe.evaluation.patience)
     if recipe.export.saved_model:
         with_table("export", check_name, recipe.name, "With `saved_model = true`, the name of the recipe's file")
+
+
+def check_watched(recipe: Recipe):
+    """Raises a `ValueError` if early stopping is to watch a number that the training will not have."""
+    name, known = recipe.evaluation.early_stopping, measured_names(recipe)
+    if name not in known:
+        hint = did_you_mean(name.lower(), known) or f". There are {', '.join(known)}; and val_bleu with a validation set."
+        raise ValueError(f"`early_stopping`: nothing is measured under this name{hint} Received: early_stopping = {name!r}")
+
+
+def measured_names(recipe: Recipe) -> list[str]:
+    """Returns the names of the numbers that an epoch has, those of the validation set first if there is one."""
+    has_validation = recipe.data.corpus is not None or recipe.data.validation_source is not None
+    names = ["loss", "token_accuracy", "perplexity"]
+    return [*(f"val_{name}" for name in ["bleu", "chrf", *names] if has_validation), *names]
 
 
 def with_table(name: str, check, *arguments):

@@ -12,17 +12,23 @@ from rich.console import Console
 
 PIPE_WIDTH = 160
 INTERRUPTED = 130  # What shells return for Ctrl-C.
+MOST_LETTERS = 200  # Of a library's message.
 
 
-def run_command(run: Callable[[], None], on_interrupt: str = "Stopped.") -> int:
+LESS_MEMORY = "give a smaller --batch-tokens or --beam-size, if the command has them"
+
+
+def run_command(run: Callable[[], None], on_interrupt: str = "Stopped.", less_memory: str = LESS_MEMORY) -> int:
     """Runs a command; errors that a user can act on are said in one place, without a traceback.
 
     Args:
         run: The work.
         on_interrupt: What to say if the user stops it.
+        less_memory: What to do if there is not enough memory for the work.
 
     Returns:
-        The exit code: 0, 2 if something is wrong with what was given or with a disk, 130 if the user stopped it.
+        The exit code: 0, 2 if something is wrong with what was given, with a disk or with what is installed, or if there is not
+        enough memory, 130 if the user stopped it.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     with warnings.catch_warnings():
@@ -33,10 +39,33 @@ def run_command(run: Callable[[], None], on_interrupt: str = "Stopped.") -> int:
         except KeyboardInterrupt:
             print(f"\n{on_interrupt}", file=sys.stderr)
             return INTERRUPTED
-        except (ValueError, OSError, FloatingPointError) as error:
+        except (ValueError, OSError, FloatingPointError, ImportError) as error:
             print(f"error: {in_one_line(str(error))}", file=sys.stderr)
             return 2
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            print(f"error: there is not enough memory: {less_memory}. {beginning_of(error)}", file=sys.stderr)
+            return 2
     return 0
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Tells whether an error is what Python, TensorFlow, JAX or torch has for memory that cannot be had, on whatever device."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    if names & {"MemoryError", "OutOfMemoryError"}:
+        return True
+    message = str(error)
+    if "No space left on device" in message:  # TensorFlow has the same error for disks.
+        return False
+    is_exhausted = "ResourceExhaustedError" in names or "RESOURCE_EXHAUSTED" in message
+    return is_exhausted or (isinstance(error, RuntimeError) and "DefaultCPUAllocator" in message)
+
+
+def beginning_of(error: BaseException) -> str:
+    """Returns the kind of an error and the beginning of its message in a line, for libraries that write pages."""
+    message = " ".join(str(error).split())
+    return f"Received: {type(error).__name__}" + (f": {message[:MOST_LETTERS]}" if message else "")
 
 
 def share_cores():
@@ -51,6 +80,8 @@ def share_cores():
 def load_backend():
     """Loads Keras and its backend, without what their libraries have to say about drivers that they miss."""
     with kept_back():
+        import keras_transformer  # noqa: F401  # First: it says what is wrong with a backend.
+
         from .machine import devices
 
         devices()
@@ -67,10 +98,14 @@ def load_devices(request, model_parallel: int):
         `training.devices.Devices`.
     """
     if request.processes > 1:  # What goes wrong between processes should be seen at once.
+        import keras_transformer  # First: it says what is wrong with a backend.
+
         from .devices import open_devices
 
         return open_devices(request, model_parallel)
     with kept_back():
+        import keras_transformer  # noqa: F401  # First: it says what is wrong with a backend.
+
         from .devices import open_devices
         from .machine import devices as names_of_devices
 

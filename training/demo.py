@@ -27,7 +27,7 @@ Who was tired, and what was wide? English says "it" for both. German has to deci
 the street (die Straße). A small Transformer is about to find out, from {pairs} examples and by attention alone.
 """
 NEXT = {
-    "translate {run}": "type: The dog didn't cross the bridge because it was too narrow.",
+    "translate {run}": "type: {sentence}",
     "evaluate {run} --beam-size 1": "is greedy search as good?",
     "train multi30k-tiny": "a real corpus: captions of photographs",
 }
@@ -50,9 +50,10 @@ def run(options: argparse.Namespace):
     recipe = read_recipe("pronouns", options.set)
     console = make_console()
     load_backend()
+    from .corpora import find_splits
     from .demo_attention import draw
     from .demo_export import export
-    from .demo_show import ThinkingAloud, show
+    from .demo_show import ThinkingAloud, show, what_it_knows
     from .run_folder import RunFolder
     from .trainer import train
 
@@ -64,14 +65,18 @@ def run(options: argparse.Namespace):
     command = f"{program('demo')} --output {folder}"
     results = train(recipe, folder, resume=True, command=command, extra_callbacks=[ThinkingAloud(folder, console)])
     show(folder, results, console)
+    say(console, what_it_knows(find_splits(recipe.data).train.side("source")))
     draw(folder, console)
     export(folder, console, options.export)
-    say(console, f"{next_steps(folder)}\n\nAll about this run, with curves: {folder.report}")
+    say(console, f"{next_steps(folder, results['samples'][-1]['source'])}\n\nAll about this run, with curves: {folder.report}")
 
 
-def next_steps(folder) -> str:
-    """Says what to try next."""
-    commands = {f"{python_name()} -m {__package__}.{command.format(run=folder)}": reason for command, reason in NEXT.items()}
+def next_steps(folder, sentence: str) -> str:
+    """Says what to try next; the sentence is one that the model can translate."""
+    commands = {
+        f"{python_name()} -m {__package__}.{command.format(run=folder)}": reason.format(sentence=sentence)
+        for command, reason in NEXT.items()
+    }
     width = max(map(len, commands))
     return "\n".join(["Three things to try next:\n", *(f"  {line:<{width}}  {why}" for line, why in commands.items())])
 

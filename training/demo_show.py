@@ -1,5 +1,8 @@
 """What the demo shows: two sentences during training, and what the finished model makes of new ones."""
 
+import re
+from collections.abc import Iterable
+
 import keras
 from rich.console import Console
 from rich.text import Text
@@ -15,6 +18,7 @@ FAMOUS = (
     ("The animal didn't cross the street because it was too tired.", "es", "the animal"),
     ("The animal didn't cross the street because it was too wide.", "sie", "the street"),
 )
+WORD = re.compile(r"[\w']+")
 RIGHT, WRONG = "green", "red"
 
 
@@ -68,6 +72,22 @@ def show(run: RunFolder, results: dict, console: Console):
     facts = results["training"]
     console.print(
         Text(f"\n{facts['updates']:,} updates in {facts['seconds']:.0f} s, {results['model']['parameters']:,} parameters.\n")
+    )
+
+
+def what_it_knows(lines: Iterable[str]) -> str:
+    """Says what the model can be asked, and what not.
+
+    Args:
+        lines: The sentences that it was trained on.
+
+    Returns:
+        A paragraph.
+    """
+    words = {word for line in lines for word in WORD.findall(line.lower())}
+    return (
+        f"It knows {len(words)} English words and one grammar: what happened, because it was too tired, wide, loud...\n"
+        "Of any other sentence it makes nonsense.\n"
     )
 
 

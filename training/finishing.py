@@ -4,10 +4,12 @@ import importlib.util
 import io
 import warnings
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 
 import keras_transformer as kt
+from keras_transformer.serving.samples import samples_of_results
 from keras_transformer.text.files import write_bytes
 
 from . import machine
@@ -53,7 +55,13 @@ def finish(run: RunFolder, recipe: Recipe, translator: kt.Translator, splits: Sp
     measure(run, results, translator, splits, recipe)
     save_curves(run, recipe, log, model.config.model_dim)
     if recipe.export.saved_model:
-        kt.export_saved_model(translator, run.directory / "saved_model" / recipe.name)
+        kt.export_saved_model(
+            translator,
+            run.directory / "saved_model" / recipe.name,
+            samples=samples_of_results(results),
+            languages=results["data"]["languages"],
+            progress=True,
+        )
     run.write_results(results)
     write_report(run, recipe, results)
     return results
@@ -96,6 +104,7 @@ def training_facts(log) -> dict:
 def data_facts(splits: Splits, dataset: kt.data.ParallelDataset) -> dict:
     """Returns what was trained on."""
     return {
+        "languages": languages_of(splits),
         "train": splits.train.name,
         "validation": None if splits.validation is None else splits.validation.name,
         "tests": {name: split.name for name, split in splits.tests.items()},
@@ -104,6 +113,16 @@ def data_facts(splits: Splits, dataset: kt.data.ParallelDataset) -> dict:
         "shapes": len(dataset.shapes()),
         "padding": dataset.padding_share(),
     }
+
+
+def languages_of(splits: Splits) -> list[str] | None:
+    """Returns the codes of the two languages: those of the corpus, or the endings of files such as `train.en.gz`."""
+    if splits.corpus is not None:
+        codes = [splits.corpus.source_language, splits.corpus.target_language]
+    else:
+        sides = (splits.train.source, splits.train.target or splits.train.source)
+        codes = [Path(side[0]).name.removesuffix(".gz").rpartition(".")[2] if isinstance(side, list) else "" for side in sides]
+    return codes if codes[0] != codes[1] and all(len(code) == 2 and code.islower() for code in codes) else None
 
 
 def save_curves(run: RunFolder, recipe: Recipe, log, model_dim: int):

@@ -23,6 +23,11 @@ from .console import program
 from .device_request import add_device_arguments, read_device_request
 from .recipe import FOLDER, read_recipe
 
+LESS_MEMORY = (
+    "halve data.batch_tokens, with tokens_per_update as large as it is for the same updates, and evaluation.batch_tokens or "
+    "evaluation.beam_size if it ended within an evaluation"
+)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command.
@@ -35,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     options = parse_arguments(words)
-    return run_command(lambda: run(options, command_of(words)), how_to_go_on(words))
+    return run_command(lambda: run(options, command_of(words)), how_to_go_on(words), LESS_MEMORY)
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:

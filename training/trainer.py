@@ -30,6 +30,7 @@ from .console import program
 from .corpora import Splits, find_splits, make_tokenizer
 from .devices import Devices
 from .finishing import finish
+from .progress import ProgressLines
 from .recipe import Recipe
 from .recipe_values import check_unicode
 from .report import several
@@ -155,6 +156,9 @@ def make_callbacks(recipe: Recipe, run: RunFolder, splits: Splits, tokenizer, lo
     if splits.validation is not None:
         found.append(bleu_evaluation(recipe, splits, tokenizer, verbose))
     found.append(log)
+    if verbose and not sys.stdout.isatty():
+        steps = num_updates(recipe, log.dataset) * recipe.batches_per_update
+        found.append(ProgressLines(log, num_epochs(recipe, log.dataset), steps))
     if watch.early_stopping is not None:
         found.append(callbacks.EarlyStopping(watch.early_stopping, watch.patience, verbose=int(verbose)))
     if table.average_checkpoints > 1:
@@ -190,8 +194,7 @@ def introduction(
     recipe: Recipe, run: RunFolder, splits: Splits, dataset: kt.data.ParallelDataset, model, devices: Devices
 ) -> str:
     """Says what is about to happen."""
-    epochs, batches = num_epochs(recipe, dataset), recipe.batches_per_update
-    updates = num_updates(recipe, dataset)
+    updates, epochs, batches = num_updates(recipe, dataset), num_epochs(recipe, dataset), recipe.batches_per_update
     return (
         f"{recipe.name} on {keras.backend.backend()}, {devices}, into {run}\n"
         f"data        {splits.train.name}\n{dataset.describe()}\n"

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,13 +17,13 @@ import numpy as np
 
 from keras_transformer.models import Transformer
 from keras_transformer.serving.export_arguments import DEVICES, DTYPES, parse_arguments
+from keras_transformer.serving.playground import check_languages
+from keras_transformer.serving.samples import SAMPLES, examples_in, languages_of_run, samples_of_run
 from keras_transformer.serving.server_files import BATCH_SIZES, COMPOSE_ON_GPU, write_server_files
 from keras_transformer.serving.verification import verify
 from keras_transformer.serving.versions import BESIDE, keep_newest, new_version
 from keras_transformer.translator import Translator
 from keras_transformer.version import __version__
-
-SAMPLES = ("The animal didn't cross the street because it was too tired.", "A house.", "", "one two three four five six seven")
 
 
 def export_saved_model(
@@ -39,7 +39,9 @@ def export_saved_model(
     device: str = "gpu",
     batch_sizes: Sequence[int] = BATCH_SIZES,
     samples: Sequence[str] = SAMPLES,
+    languages: Sequence[str] | None = None,
     keep: int | None = None,
+    progress: bool | None = None,
 ) -> Path:
     """Writes a translator as a SavedModel for TensorFlow Serving, with all that is needed to start a server.
 
@@ -58,8 +60,12 @@ def export_saved_model(
         device: What the server is to compute on: `"gpu"`, or `"cpu"`, where weights are stored in a layout that is faster
             there. The answers are the same, and either runs on both.
         batch_sizes: The batch sizes that the server is to put requests together in.
-        samples: Texts that the export is compared with the translator on, and that warm up the server.
+        samples: Texts that the export is compared with the translator on, and that warm up the server; the first are the
+            examples of its pages. Give some that the model knows.
+        languages: The codes of the source and the target language, such as `("en", "de")`, which the playground names.
         keep: How many versions to keep, at least one. Defaults to all.
+        progress: Whether to say on the standard error stream what is being done, which may take minutes. Defaults to whether
+            that stream is a terminal.
 
     Returns:
         The folder of the version.
@@ -70,28 +76,35 @@ def export_saved_model(
     """
     directory, samples, batch_sizes = Path(directory), list(samples), sorted(set(batch_sizes))
     check_arguments(translator, directory, dtype, device, batch_sizes, samples, keep)
+    check_languages(languages)
     options = {
         "max_source_tokens": max_source_tokens,
         "max_target_tokens": max_target_tokens,
         "max_beam_size": max_beam_size,
         "num_hypotheses": num_hypotheses,
     }
+    progress = sys.stderr.isatty() if progress is None else progress
     if keras.backend.backend() != "tensorflow":
         settings = {"version": version, "dtype": dtype, "device": device, "batch_sizes": batch_sizes, "samples": samples}
-        return export_elsewhere(translator, directory, {**options, **settings, "keep": keep})
+        settings |= {"languages": languages, "keep": keep, "progress": progress}
+        return export_elsewhere(translator, directory, {**options, **settings})
     from keras_transformer.serving.signatures import served_limits
 
     translator = in_precision(translator, dtype)
     limits = served_limits(translator, **options)
+    tell = say if progress else say_nothing
     with new_version(directory, version) as folder:
-        write_version(folder, directory.resolve().name, translator, limits, device, batch_sizes, samples)
+        write_version(folder, directory.resolve().name, translator, limits, device, batch_sizes, samples, tell)
         number = int(folder.name.split("-")[1])
         info = json.loads((folder / "export_info.json").read_text(encoding="utf8"))
-        write_server_files(folder / BESIDE, directory.resolve().name, number, info, batch_sizes, samples[0])
+        write_server_files(
+            folder / BESIDE, directory.resolve().name, number, info, batch_sizes, examples_in(samples), languages
+        )
     if device == "cpu":  # What an export for GPUs has left there would start a server that this version is not for.
         (directory / COMPOSE_ON_GPU).unlink(missing_ok=True)
     if keep is not None:
         keep_newest(directory, keep)
+    tell(f"version {number} is complete")
     return directory / str(number)
 
 
@@ -149,8 +162,24 @@ def in_precision(translator: Translator, dtype: str | None) -> Translator:
     return Translator(model, translator.tokenizer, translator.options)
 
 
+def say(line: str):
+    """Says on the standard error stream what an export is doing."""
+    print(f"export: {line}", file=sys.stderr, flush=True)
+
+
+def say_nothing(line: str):
+    """Keeps what an export is doing to itself."""
+
+
 def write_version(
-    folder: Path, name: str, translator: Translator, limits, device: str, batch_sizes: list[int], samples: list[str]
+    folder: Path,
+    name: str,
+    translator: Translator,
+    limits,
+    device: str,
+    batch_sizes: list[int],
+    samples: list[str],
+    tell: Callable[[str], None],
 ):
     """Writes a SavedModel with everything that belongs into its folder, and checks it."""
     import tensorflow as tf  # noqa: TID251
@@ -161,18 +190,20 @@ def write_version(
     from keras_transformer.serving.warm_up import write_warm_up
 
     served = ServedTranslator(translator, limits, device)
-    signatures = served.signatures()
+    signatures = served.signatures(tell)
     options = {"beam_size": limits.beam_size, "length_penalty": float(translator.options.length_penalty), "max_length": 0}
+    tell("writing the SavedModel")
     try:
         tf.saved_model.save(served, str(folder), signatures=signatures)
         write_warm_up(folder, name, batch_sizes, samples[0].split(), options)
     except tf.errors.OpError as error:  # What TensorFlow has for a full disk, behind the name of a function.
         raise OSError(f"The export could not be written: {error.message.rpartition('}} ')[2]}") from error
+    tell("checking its graph")
     check_graph(read_graph(folder))
     slim_saved_model(folder, device)
     info = {**export_info(translator, limits, batch_sizes), "device": device}
     (folder / "export_info.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf8")
-    verify(folder, translator, samples, limits)
+    verify(folder, translator, samples, limits, tell)
 
 
 def export_info(translator: Translator, limits, batch_sizes: list[int]) -> dict:
@@ -214,6 +245,8 @@ def export_elsewhere(translator: Translator, directory: Path, settings: dict) ->
             "A model with blocks of your own is exported in another process, which must be able to import them. Put their "
             "classes into a module, or run this program with KERAS_BACKEND=tensorflow"
         )
+    if settings["progress"]:
+        say("starting a process that computes on TensorFlow")
     with tempfile.TemporaryDirectory() as folder:
         translator.save(Path(folder) / "translator")
         (Path(folder) / "settings.json").write_text(json.dumps(settings), encoding="utf8")
@@ -241,17 +274,21 @@ def main(arguments: Sequence[str] | None = None):
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     options = parse_arguments(arguments)
     if keras.backend.backend() != "tensorflow":
+        say("starting a process that computes on TensorFlow")
         result = run_on_tensorflow(arguments)
         if result.returncode:
             sys.exit(result.returncode)
         print(result.stdout.splitlines()[-1])
         return
     settings = {name: value for name, value in vars(options).items() if name not in ("run", "out", "imports", "settings")}
+    settings["progress"] = True
     if options.settings:
         settings = json.loads(options.settings.read_text(encoding="utf8"))
     for module in options.imports:
         importlib.import_module(module)
     try:
+        settings["samples"] = settings["samples"] or samples_of_run(options.run)
+        settings["languages"] = settings["languages"] or languages_of_run(options.run)
         print(export_saved_model(Translator.load(options.run), options.out, **settings))
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -27,7 +27,8 @@ def parse_arguments(argv: Sequence[str] | None, prog: str = "python -m keras_tra
     parser.add_argument("--dtype", choices=[name for name in DTYPES if name], help="compute in this precision")
     parser.add_argument("--device", choices=DEVICES, default="gpu", help="what the server computes on (default: gpu)")
     parser.add_argument("--batch-sizes", type=int, nargs="+", default=argparse.SUPPRESS, help="sizes the server may batch to")
-    parser.add_argument("--samples", nargs="+", default=argparse.SUPPRESS, help="texts to compare and warm up with")
+    parser.add_argument("--samples", nargs="+", help="texts to compare and warm up with (default: of the run's test)")
+    parser.add_argument("--languages", nargs=2, metavar="CODE", help="such as en de (default: the run's, where they are known)")
     parser.add_argument("--keep", type=int, help="how many versions to keep (default: all)")
     parser.add_argument(
         "--import", dest="imports", action="append", default=[], metavar="MODULE", help="a module with blocks of your own"

@@ -8,6 +8,7 @@ from importlib import resources
 from pathlib import Path
 
 SETTINGS = re.compile(r'(<script type="application/json" id="settings">)(.*?)(</script>)', re.DOTALL)
+CODE = re.compile("[a-z]{2,3}")  # Of a language.
 OPTIONS = ("beam_size", "length_penalty", "max_length")
 
 
@@ -20,6 +21,7 @@ def write_playground(
     defaults: Mapping[str, float] | None = None,
     limits: Mapping[str, float] | None = None,
     examples: Sequence[str] = (),
+    languages: Sequence[str] | None = None,
 ) -> Path:
     """Writes a page that translates with a model of TensorFlow Serving.
 
@@ -35,6 +37,7 @@ def write_playground(
         defaults: The exported `beam_size`, `length_penalty` and `max_length`, shown in fields that are left empty.
         limits: The largest `beam_size` and `max_length` that were exported.
         examples: Texts to try, shown below the input.
+        languages: The codes of the source and the target language, such as `("en", "de")`, which the page names.
 
     Returns:
         The path.
@@ -46,6 +49,7 @@ def write_playground(
         "defaults": known(defaults, "defaults"),
         "limits": known(limits, "limits"),
         "examples": list(examples),
+        "languages": list(check_languages(languages) or ()),
     }
     path = Path(path)
     path.write_text(page_with(settings), encoding="utf8")
@@ -83,3 +87,10 @@ def known(options: Mapping[str, float] | None, argument: str) -> dict[str, float
     if unknown:
         raise ValueError(f"`{argument}` takes {OPTIONS}. Received: {unknown}")
     return {name: value for name, value in (options or {}).items() if value is not None}
+
+
+def check_languages(languages: Sequence[str] | None) -> Sequence[str] | None:
+    """Returns the codes of two languages, if they are given and have the form of such codes."""
+    if languages is not None and (len(languages) != 2 or not all(map(CODE.fullmatch, languages))):
+        raise ValueError(f'`languages` takes two codes, such as ("en", "de"). Received: languages={languages!r}')
+    return languages

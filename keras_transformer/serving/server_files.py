@@ -192,7 +192,15 @@ COMPOSE_FILE = "| `docker-compose.yml` | a server on a CPU |"
 COMPOSE_FILES = f"| `docker-compose.yml`, `{COMPOSE_ON_GPU}` | a server on a CPU, on a GPU |"
 
 
-def write_server_files(folder: Path, name: str, version: int, info: dict, batch_sizes: Sequence[int], example: str):
+def write_server_files(
+    folder: Path,
+    name: str,
+    version: int,
+    info: dict,
+    batch_sizes: Sequence[int],
+    examples: Sequence[str],
+    languages: Sequence[str] | None = None,
+):
     """Writes everything that stands beside the versions. Each file is replaced when the new one is complete.
 
     Args:
@@ -201,7 +209,8 @@ def write_server_files(folder: Path, name: str, version: int, info: dict, batch_
         version: The newest version.
         info: What `export_info.json` says: `defaults`, `limits` and `device` are used.
         batch_sizes: The batch sizes that the server allows.
-        example: A text to try.
+        examples: Texts to try; the commands have the first of them.
+        languages: The codes of the source and the target language, if they are known.
     """
     defaults, limits = info["defaults"], info["limits"]
     on_gpu = info["device"] == "gpu"  # An export for GPUs runs on CPUs too; one for CPUs runs there alone.
@@ -214,8 +223,8 @@ def write_server_files(folder: Path, name: str, version: int, info: dict, batch_
         "largest": max(batch_sizes),
         "allowed": "\n".join(f"allowed_batch_sizes: {size}" for size in sorted(batch_sizes)),
         "threads": os.cpu_count() or 1,
-        "example": json.dumps(example, ensure_ascii=False).replace("'", "'\\''"),  # Within single quotes of a shell.
-        "quoted_example": shlex.quote(example),
+        "example": json.dumps(examples[0], ensure_ascii=False).replace("'", "'\\''"),  # Within single quotes of a shell.
+        "quoted_example": shlex.quote(examples[0]),
         "options": f'"beam_size": {defaults["beam_size"]}, "length_penalty": {defaults["length_penalty"]}, "max_length": 0',
         "gpu_compose": GPU_COMPOSE if on_gpu else "",
         "gpu_run": GPU_RUN if on_gpu else "",
@@ -241,6 +250,7 @@ def write_server_files(folder: Path, name: str, version: int, info: dict, batch_
         name,
         defaults={"beam_size": defaults["beam_size"], "length_penalty": defaults["length_penalty"]},
         limits={"beam_size": limits["beam_size"], "max_length": limits["target_tokens"]},
-        examples=[example],
+        examples=examples,
+        languages=languages,
     )
     os.replace(page, Path(folder) / "playground.html")

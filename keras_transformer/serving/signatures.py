@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import keras
@@ -64,10 +65,20 @@ class ServedTranslator(tf.Module):
         # What the SavedModel stores: known when the signatures are.
         self.weights = []
 
-    def signatures(self) -> dict:
-        """Makes the functions by the names that clients know, and notes the weights that they use."""
+    def signatures(self, tell: Callable[[str], None] = lambda line: None) -> dict:
+        """Makes the functions by the names that clients know, and notes the weights that they use.
+
+        Args:
+            tell: Is told what is being done.
+
+        Returns:
+            The concrete functions by their names.
+        """
+        functions = {}
         with self.with_kernels(), shared_tables(self.translator.model):
-            functions = {name: function.get_concrete_function() for name, function in self.functions().items()}
+            for name, function in self.functions().items():
+                tell(f"tracing {name}")
+                functions[name] = function.get_concrete_function()
         self.weights = list({id(one): one for function in functions.values() for one in function.variables}.values())
         return functions
 

@@ -6,7 +6,7 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,13 @@ from keras_transformer.translator import Translation, Translator
 RUNTIME = Path(__file__).with_name("runtime.py")
 
 
-def verify(folder: Path, translator: Translator, texts: Sequence[str], limits):
+def verify(
+    folder: Path,
+    translator: Translator,
+    texts: Sequence[str],
+    limits,
+    tell: Callable[[str], None] = lambda line: None,
+):
     """Calls every signature of a SavedModel and compares what it says with the translator's own answers within its limits.
 
     Args:
@@ -26,6 +32,7 @@ def verify(folder: Path, translator: Translator, texts: Sequence[str], limits):
         translator: The translator that was exported.
         texts: What to translate; of those that the export would cut, a beginning that it takes whole.
         limits: The `ServedLimits` of the export.
+        tell: Is told what is being done.
 
     Raises:
         ValueError: If an answer differs.
@@ -39,6 +46,7 @@ def verify(folder: Path, translator: Translator, texts: Sequence[str], limits):
         "length_penalty": [options.length_penalty] * len(texts),
         "max_length": [0] * len(texts),
     }
+    tell("loading it in a process of its own, and translating")
     answers = run_signatures(
         folder,
         {
@@ -49,6 +57,8 @@ def verify(folder: Path, translator: Translator, texts: Sequence[str], limits):
             "align": {"text": texts},
         },
     )
+
+    tell("comparing its answers with the translator's")
 
     @functools.cache
     def own(text: str, beam_size: int, count: int) -> list[Translation]:

@@ -393,9 +393,21 @@ def test_blank_texts_and_no_texts(session):
     assert session.run("serving_default", {"text": np.array([], object)})["translation"].shape == (0,)
 
 
-def test_limits_narrower_than_the_translators(translator, tmp_path):
+def test_limits_narrower_than_the_translators_and_what_an_export_says(translator, tmp_path, capsys):
     limits = {"max_source_tokens": 4, "max_target_tokens": 3, "max_beam_size": 1, "num_hypotheses": 3}
-    version = kt.export_saved_model(translator, tmp_path / "en-de", **limits, batch_sizes=[1])
+    version = kt.export_saved_model(
+        translator, tmp_path / "en-de", **limits, batch_sizes=[1], languages=("en", "de"), progress=True
+    )
+    assert '"languages": ["en", "de"]' in (tmp_path / "en-de" / "playground.html").read_text(encoding="utf8")
+    lines = capsys.readouterr().err.splitlines()
+    assert [line for line in lines if line.startswith("export: ")] == [
+        *(f"export: tracing {name}" for name in ("serving_default", "translate_with_options", "nbest", "score", "align")),
+        "export: writing the SavedModel",
+        "export: checking its graph",
+        "export: loading it in a process of its own, and translating",
+        "export: comparing its answers with the translator's",
+        "export: version 1 is complete",
+    ]
     sources = texts(20)
     is_long = [len(row) > 4 for row in translator.tokenizer.source.encode(sources)]
     expected = translator.translate(sources, beam_size=1, max_length=3, return_scores=True)
@@ -415,11 +427,13 @@ def test_several_translations_are_no_more_than_the_widest_beam_unless_asked_for(
 
 
 @pytest.mark.proof("A model with a user's own blocks is exported and answers as its translator does")
-def test_blocks_of_a_user_as_the_next_version(version, tmp_path, seen):
+def test_blocks_of_a_user_as_the_next_version(version, tmp_path, capsys, seen):
     folder = tmp_path / "en-de"
     shutil.copytree(version.parent, folder)
     rotary = make_translator(pair=True, encoder_block=RotaryEncoderBlock, decoder_block=RotaryDecoderBlock)
+    capsys.readouterr()
     next_version = kt.export_saved_model(rotary, folder, samples=["eins zwei"], keep=1)
+    assert "export: " not in capsys.readouterr().err  # It is no terminal.
     assert next_version.name == "2" and not (folder / "1").exists()
     sources = texts(20, seed=5)
     with SavedModelSession(next_version) as session:
@@ -537,4 +551,5 @@ def test_command_on_another_backend(translator, tmp_path, backend, size, seen):
     result = subprocess.run([*command, "--samples", "eins zwei"], env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr[-2000:]
     assert result.stdout.splitlines()[-1] == str(tmp_path / "out" / "1")
+    assert "export: starting a process" in result.stderr and "export: version 1 is complete" in result.stderr
     seen(f"from {backend}")

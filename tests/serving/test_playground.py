@@ -30,6 +30,7 @@ def test_what_is_given_is_in_the_page(tmp_path):
         defaults={"beam_size": 4, "length_penalty": 0.6, "max_length": None},
         limits={"beam_size": 8, "max_length": 200},
         examples=[SENTENCE],
+        languages=("en", "de"),
     )
     assert settings_of(path) == {
         "model": "en-de",
@@ -38,7 +39,24 @@ def test_what_is_given_is_in_the_page(tmp_path):
         "defaults": {"beam_size": 4, "length_penalty": 0.6},
         "limits": {"beam_size": 8, "max_length": 200},
         "examples": [SENTENCE],
+        "languages": ["en", "de"],
     }
+
+
+@pytest.mark.parametrize("languages", [("en",), ("en", "German"), "de"])
+def test_languages_that_are_none(tmp_path, languages):
+    with pytest.raises(ValueError, match=r"`languages` takes two codes.* Received: languages="):
+        write_playground(tmp_path / "page.html", "en-de", languages=languages)
+
+
+@needs_chromium
+def test_the_languages_are_named(tmp_path):
+    with Browser() as page:
+        page.open(write_playground(tmp_path / "page.html", "en-de", languages=("en", "de")))
+        assert text_of(page, "#text-name") == "English" and text_of(page, "#translation-name") == "German"
+        assert page.evaluate("document.querySelector('#translation').lang") == "de"
+        page.open(write_playground(tmp_path / "other.html", "model"))
+        assert text_of(page, "#text-name") == "Text" and text_of(page, "#translation-name") == "Translation"
 
 
 def test_unknown_options_are_refused(tmp_path):
@@ -203,10 +221,24 @@ def test_closed_sections_ask_nothing(page, server):
     page.click("#go")
     page.wait_for("document.querySelector('#translation').textContent === 'A'")
     page.wait_for(IDLE)
-    assert [request["signature_name"] for request in asked(server)] == ["serving_default"]
+    assert [request["signature_name"] for request in asked(server)] == ["serving_default", "score"]
     page.click("#alignment summary")
     page.wait_for("document.querySelector('#drawing svg')")
-    assert [request["signature_name"] for request in asked(server)] == ["serving_default", "align"]
+    assert [request["signature_name"] for request in asked(server)] == ["serving_default", "score", "align"]
+
+
+@needs_chromium
+def test_translations_that_the_model_hardly_expects_are_marked(page):
+    marked = "[...document.querySelectorAll('#translation .doubtful')].map(line => line.textContent)"
+    assert translated(page, "a house") == "A HOUSE"
+    assert page.evaluate(marked) == [] and "not sure" not in text_of(page, "#note")
+    page.click("#options summary")
+    page.type("#beam", "2")
+    assert translated(page, "one\n\ntwo") == "ONE (2 -1.00 0)\n\nTWO (2 -1.00 0)"
+    page.wait_for("document.querySelector('#translation .doubtful')")  # What has become longer is less likely to the toy.
+    assert page.evaluate(marked) == ["ONE (2 -1.00 0)", "TWO (2 -1.00 0)"]
+    assert text_of(page, "#note") == "The model is not sure of 2 of 2 lines"
+    assert page.evaluate("document.querySelector('#note').classList.contains('warning')")
 
 
 @needs_chromium

@@ -17,6 +17,8 @@ from keras_transformer.callbacks import average_weights
 from keras_transformer.text.lines import one_line
 from tests.text.test_outputs import descriptor
 from training import average, evaluate, train, trainer, translate
+from training.building import measured_names
+from training.recipe import read_recipe
 from training.scores import corpus_scores
 
 ROOT = Path(__file__).parents[2]
@@ -87,9 +89,13 @@ class TestTrain:
 
     def test_an_export_if_the_recipe_wants_it(self, folder, monkeypatch):
         exported = []
-        monkeypatch.setattr(kt, "export_saved_model", lambda translator, out: exported.append(out), raising=False)
+        export = lambda translator, out, **options: exported.append((str(out), options["samples"], options["languages"]))  # noqa: E731
+        monkeypatch.setattr(kt, "export_saved_model", export, raising=False)
         assert train.main(["digits.toml", "--set", "saved_model=true", "--output", "served"]) == 0
-        assert [str(path) for path in exported] == ["served/saved_model/digits"]
+        held_out = (folder / "test.digits").read_text().splitlines()
+        ((out, samples, languages),) = exported
+        assert out == "served/saved_model/digits" and languages is None  # The files are called .digits and .reversed.
+        assert set(samples[:-1]) <= set(held_out) and len(samples) == 4 and samples[-1] == ""
 
     def test_an_interruption_says_how_to_go_on(self, folder, capsys, monkeypatch):
         monkeypatch.setattr(trainer.callbacks, "fit", interrupt)
@@ -105,6 +111,11 @@ class TestTrain:
         translator = kt.Translator.load(folder / "run" / "translator")
         assert translator.options.beam_size == 2
         assert translator.translate([results["samples"][0]["source"]]) == [results["samples"][0]["translation"]]
+
+    def test_early_stopping_may_watch_every_number_of_an_epoch(self, folder):
+        columns = (folder / "run" / "history.csv").read_text().splitlines()[0].split(",")
+        counts = {"epoch", "updates", "learning_rate", "tokens", "train_seconds", "seconds"}
+        assert set(measured_names(read_recipe("digits.toml"))) == set(columns) - counts
 
     def test_a_tokenizer_of_ones_own_and_one_for_each_language(self, recipe, ask):
         pair = ["--set", "shared=false", "--set", "tie=decoder", "--set", "max_updates=1"]

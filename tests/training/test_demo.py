@@ -2,12 +2,14 @@
 
 import functools
 import json
+import re
 from pathlib import Path
 
 import keras
 import pytest
 
 import keras_transformer as kt
+from tests.pages import ROOT
 from training.demo import main
 from training.demo_show import FAMOUS
 from training.recipe import read_recipe
@@ -43,7 +45,13 @@ def test_shows_what_it_does_and_what_to_do_next(quick, capsys, monkeypatch):
         monkeypatch.setattr("training.demo_export.export", lambda *arguments: None)
     assert main(quick) == 0
     first = capsys.readouterr().out
-    for text in ("Who was tired, and what was wide?", "After epoch 1 it says:", "The finished model:", "exact match"):
+    for text in (
+        "Who was tired, and what was wide?",
+        "After epoch 1 it says:",
+        "The finished model:",
+        "exact match",
+        "It knows 298 English words",
+    ):
         assert text in first
     for source, _, _ in FAMOUS:
         assert first.count(f"  {source}\n  -> ") == (3 if exports else 2)
@@ -55,6 +63,8 @@ def test_shows_what_it_does_and_what_to_do_next(quick, capsys, monkeypatch):
         line.split("  ")[1] for line in first.split("Three things to try next:")[1].splitlines() if "-m training." in line
     ]
     assert len(commands) == 3 and all(" -m training." in command for command in commands)
+    last = json.loads(Path("runs/demo/results.json").read_text(encoding="utf8"))["samples"][-1]["source"]
+    assert f"type: {last}" in first
 
     assert main(quick) == 0
     second = capsys.readouterr().out
@@ -78,6 +88,16 @@ def test_the_famous_sentences_are_in_no_training_sentence():
     for (source, pronoun, meant), example in zip(FAMOUS, corpus.examples["test"], strict=False):
         assert (source, pronoun, meant) == (example.source, example.pronoun, f"the {example.referent}")
         assert source not in corpus.train.source
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/serving.md", "docs/attention.md"])
+def test_sentences_to_try_are_held_out_ones(page):
+    corpus = kt.data.pronouns(num_train=read_recipe("pronouns").data.max_pairs)
+    sentences = re.findall(r'"((?:The|Since|Because) [^"]*\.)"', (ROOT / page).read_text(encoding="utf8"))
+    assert sentences and set(sentences) <= set(corpus.splits["test"].source)
+    references = re.findall(r'"(Der [^"]*\.)"', (ROOT / page).read_text(encoding="utf8"))
+    wrong = {"Der Bus erschreckte die Katze, weil er zu scheu war."}  # What a page shows of a translation that is wrong.
+    assert set(references) <= {*corpus.splits["test"].target, *wrong}
 
 
 @pytest.mark.proof(

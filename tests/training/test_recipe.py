@@ -181,6 +181,17 @@ class TestReading:
             ("[model]", "[tokenizer]\nshared = false\n[model]", "cannot serve two vocabularies. Say `tie = .decoder.`"),
             ("[model]", "[evaluation]\ntokenize = 'words'\n[model]", r"Table \[evaluation\]: .*tokenize.*words"),
             ("[model]", "[evaluation]\nearly_stopping = 'speed'\n[model]", r"Table \[evaluation\]: .*speed"),
+            # Without a validation set:
+            (
+                "[model]",
+                "[evaluation]\nearly_stopping = 'val_bleu'\n[model]",
+                "There are loss, token_accuracy, perplexity",
+            ),
+            (
+                "[model]",
+                "[evaluation]\nearly_stopping = 'accuracy'\n[model]",
+                "Did you mean `token_accuracy`",
+            ),
             ("[data]", "[data]\nbatch_tokens = 0", r"Table \[data\]: `batch_tokens`"),
         ],
     )
@@ -188,6 +199,12 @@ class TestReading:
         recipe = read_recipe(write(SMALL.replace(old, new)))
         with pytest.raises(ValueError, match=message):
             check_recipe(recipe)
+
+    @pytest.mark.parametrize(("name", "nearest"), [("bleu", "val_bleu"), ("BLEU", "val_bleu"), ("val_los", "val_loss")])
+    def test_early_stopping_by_what_is_not_measured_is_said_before_any_work(self, name, nearest):
+        with pytest.raises(ValueError, match=rf"`early_stopping`: .* Did you mean `{nearest}`\? Received: .*'{name}'"):
+            check_recipe(read_recipe("pronouns", [f"early_stopping={name}"]))
+        check_recipe(read_recipe("pronouns", [f"early_stopping={nearest}"]))
 
     @pytest.mark.parametrize("name", ["my recipe", "2026"])
     def test_a_name_that_no_server_takes_is_said_before_any_work(self, write, name):
