@@ -63,7 +63,8 @@ def make_server(folder: Path, host: str, port: int) -> LocalServer:
     if not model.sessions:
         server.close()
         version, (_, error) = max(model.states.items())
-        raise ValueError(f"version {version} in {folder} cannot be loaded: {error}. Export it again: {EXPORT} {folder}")
+        reason = " ".join(error.split())
+        raise ValueError(f"version {version} in {folder} cannot be loaded: {reason}. Export it again: {EXPORT} {folder}")
     return server
 
 

@@ -111,6 +111,7 @@ def test_decimals_have_as_many_digits_as_they_need(value, text):
     assert np.float32(text) == np.float32(value)
 
 
+@pytest.mark.proof("`serving.serve` says what is wrong with a request as TensorFlow Serving does")
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -132,6 +133,7 @@ def test_decimals_have_as_many_digits_as_they_need(value, text):
         ({"inputs": [["a"], ["b", "c"]]}, "Encountered list at unexpected size: 2 at level: 1 expected size: 1"),
         ({"inputs": [1]}, "is not of expected type: string"),
         ({"instances": [{"b64": "?"}]}, "Unable to base64 decode"),
+        ({"instances": [{"b64": "ü"}]}, "Unable to base64 decode"),
         (
             {"inputs": {**ECHO_COLUMNS, "integer": [1.0]}, "signature_name": "echo"},
             "1.0 Type: Number is not of",
@@ -145,6 +147,28 @@ def test_what_is_wrong_with_a_request_is_said(server, body, message):
     status, answer = predict(server, body)
     assert status == 400
     assert message in answer["error"]
+
+
+@pytest.mark.proof("`serving.serve` answers a damaged request with a result or with what is wrong, never with HTTP 500")
+def test_damaged_requests(server, size, seen):
+    random, statuses = np.random.default_rng(3), Counter()
+    whole = [
+        {"signature_name": "echo", "inputs": ECHO_COLUMNS},
+        {"signature_name": "echo", "instances": [ECHO, {**ECHO, "text": {"b64": "/wBh"}}]},
+        {"instances": ["a", "b"]},
+    ]
+    pieces = b'[ ] { } " , : null - 1e999 NaN \\ud800 \xff 0 [[]] "b64"'.split()
+    for number in range(size(150, full=20_000)):
+        body = bytearray(json.dumps(whole[number % len(whole)]).encode())
+        for _ in range(random.integers(1, 4)):
+            start = random.integers(len(body) + 1)
+            end = start + random.integers(4)
+            body[start:end] = pieces[random.integers(len(pieces))]
+        status, _, data = ask(server, "/v1/models/toy:predict", bytes(body))
+        assert status == 200 or (status == 400 and set(json.loads(data)) == {"error"}), (bytes(body), data)
+        statuses[status] += 1
+    assert len(statuses) == 2
+    seen(", ".join(f"{count:,} answered with {status}" for status, count in sorted(statuses.items())))
 
 
 def test_errors_of_the_graph(server):

@@ -245,11 +245,14 @@ def test_other_methods_are_malformed_requests(server, method):
 def test_what_cannot_be_served_is_said_in_a_line(tmp_path, versions, toy, server, capsys):
     (tmp_path / "empty").mkdir()
     (tmp_path / "damaged" / "1").mkdir(parents=True)
+    (tmp_path / "garbage" / "1").mkdir(parents=True)
+    (tmp_path / "garbage" / "1" / "saved_model.pb").write_text("garbage\n")
     port = str(server.server.server_address[1])
     for arguments, message in [
         ([tmp_path / "nothing"], r"is not an export: .*serving\.export RUN"),
         ([tmp_path / "empty"], "is not an export: "),
         ([tmp_path / "damaged"], "version 1 in .* cannot be loaded: .*saved_model.pb.* Export it again"),
+        ([tmp_path / "garbage"], "version 1 in .* cannot be loaded: .* Export it again"),
         ([toy, "--port", port], f"cannot listen at 127.0.0.1, port {port}: Address already in use. Choose others with --port"),
         ([toy, "--port", "70000"], "cannot listen at 127.0.0.1, port 70000"),
         ([toy, "--host", "256.0.0.1"], "cannot listen at 256.0.0.1"),

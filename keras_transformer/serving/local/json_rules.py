@@ -1,7 +1,6 @@
 """The JSON of TensorFlow Serving's REST interface, as its json_tensor.cc reads and writes it."""
 
 import base64
-import binascii
 import json
 import math
 from collections.abc import Mapping
@@ -188,7 +187,7 @@ def read_base64(value: dict) -> bytes:
         raise RefusalError(f"JSON Value: {shown(value)} not formatted correctly for base64 data")
     try:
         return base64.b64decode(value["b64"], validate=True)
-    except binascii.Error:
+    except ValueError:
         raise RefusalError("Unable to base64 decode") from None
 
 
