@@ -110,6 +110,7 @@ QUICKEST_ON = {
     "tests/test_translator.py::test_ids_that_no_text_stands_for": "torch",
     "tests/test_translator.py::test_save_and_load": "torch",
     "tests/training/test_demo.py": "tensorflow",
+    "tests/training/test_your_data.py": "tensorflow",
 }
 
 
