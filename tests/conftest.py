@@ -56,6 +56,7 @@ SAME_ON_EVERY_BACKEND = (
     "tests/training/test_building.py",
     "tests/training/test_capacity.py",
     "tests/training/test_commands.py",
+    "tests/training/test_console.py",
     "tests/training/test_data.py",
     "tests/training/test_deploy.py",
     "tests/training/test_device_batches.py",
