@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import json
 import os
 import sys
 import warnings
@@ -21,15 +20,13 @@ from keras_transformer.checks import refusal, whole
 from keras_transformer.decoding import SearchOptions, compile_scoring, compile_search
 from keras_transformer.decoding.batches import batches_of, in_closed_shapes, padded
 from keras_transformer.decoding.limits import check_bans
-from keras_transformer.folders import clear_leftovers, complete_folder, file_digest, real_path
-from keras_transformer.json_files import read_json
+from keras_transformer.folders import complete_folder
 from keras_transformer.models import Transformer
 from keras_transformer.text import as_tokenizer, load_tokenizer
 from keras_transformer.text.cutting import cut_text, most_bytes
 from keras_transformer.text.strings import as_texts, clean_texts, is_single
+from keras_transformer.translator_files import SETTINGS, folder_of, read_settings, write_settings
 
-FORMAT = 1
-SETTINGS = "translator.json"
 WIDE_BEAM = 16  # From twice this on, what hypotheses see of each other takes most memory: the square of their number.
 PROGRESS_FROM = 200  # Number of texts from which on progress is shown.
 
@@ -432,10 +429,7 @@ class Translator:
         with complete_folder(directory, mark=SETTINGS) as folder:
             self.model.save_to_preset(folder / "model")
             self.tokenizer.save(folder / "tokenizer.model")
-            paths = sorted(path for path in folder.rglob("*") if path.is_file())
-            checksums = {path.relative_to(folder).as_posix(): file_digest(path) for path in paths}
-            settings = {"format": FORMAT, "options": dataclasses.asdict(self.options), "sha256": checksums}
-            (folder / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf8")
+            write_settings(folder, self.options)
 
     @classmethod
     def load(cls, directory: str | os.PathLike) -> "Translator":
@@ -450,42 +444,6 @@ class Translator:
         directory = folder_of(Path(directory))
         options = read_settings(directory)
         return cls(Transformer.from_preset(directory / "model"), load_tokenizer(directory / "tokenizer.model"), options)
-
-
-def folder_of(directory: Path) -> Path:
-    """Returns the folder of a translator: the one that is named, or the one in the run that is named."""
-    for folder in (directory, directory / "translator"):
-        clear_leftovers(real_path(folder).parent, real_path(folder).name)
-        if (folder / SETTINGS).is_file():
-            return folder
-    raise FileNotFoundError(
-        f"There is no translator in {directory} (from {Path.cwd()}): neither {SETTINGS} nor translator/{SETTINGS}. If it is "
-        "the folder of a run, finish its training first"
-    )
-
-
-def read_settings(directory: Path) -> SearchOptions:
-    """Reads the defaults of a saved translator, and raises a `ValueError` if its files are not those that were written."""
-    path = directory / SETTINGS
-    try:
-        settings = read_json(path)
-        is_newer = settings["format"] > FORMAT
-        options = None if is_newer else SearchOptions(**settings["options"])
-        checksums = dict(settings.get("sha256", {}))  # Those of older versions have none.
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is damaged, or was written by another version: {error}") from error
-    if is_newer:
-        raise ValueError(
-            f"{directory} was written by a newer version of this package, in a format that this one cannot read: update the "
-            f"package. Received: format {settings['format']}; known: up to {FORMAT}"
-        )
-    for name, digest in checksums.items():
-        if not (directory / name).is_file() or file_digest(directory / name) != digest:
-            raise ValueError(
-                f"{directory / name} is missing, or not what was written: it was damaged or changed. Save the translator "
-                "again, or copy the whole folder again"
-            )
-    return options
 
 
 def check_fit(config, tokenizer):
