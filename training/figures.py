@@ -45,6 +45,7 @@ def plain_drawings() -> dict[str, Callable]:
     from . import worked_examples
 
     return {
+        "stacks": visualization.plot_stacks,
         "scaled_dot_product": worked_examples.plot_scaled_dot_product,
         "scaling": worked_examples.plot_scaling,
         "masks": visualization.plot_masks,

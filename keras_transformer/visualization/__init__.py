@@ -7,6 +7,7 @@ first picture is drawn; install it with `pip install "keras3-transformer[plots]"
 
 from keras_transformer.visualization.heat_maps import plot_alignment, plot_head, plot_heads
 from keras_transformer.visualization.paper import plot_masks, plot_positions, plot_schedule
+from keras_transformer.visualization.stacks import plot_stacks
 from keras_transformer.visualization.threads import plot_threads
 from keras_transformer.visualization.training_curves import plot_training
 
@@ -17,6 +18,7 @@ __all__ = [
     "plot_masks",
     "plot_positions",
     "plot_schedule",
+    "plot_stacks",
     "plot_threads",
     "plot_training",
 ]

@@ -175,3 +175,20 @@ def test_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r'pip install "keras3-transformer\[plots\]"'):
         kt.visualization.plot_head(make_record())
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_stacks(norm, tmp_path):
+    config = kt.TransformerConfig(
+        vocabulary_size=9, norm=norm, tie="none", positions="learned", num_encoder_layers=2, num_decoder_layers=3
+    )
+    figure = visualization.plot_stacks(config)
+    texts = [text.get_text() for text in figure.axes[0].texts if text.get_text()]
+    assert texts.count("LearnedPositionalEncoding  (added)") == texts.count("TokenEmbedding  (times √M)") == 2
+    assert texts.count("MultiHeadAttention  (cross-attention)") == 1
+    assert texts.count("FeedForward") == 2 and texts.count("Dense") == 1
+    assert texts.count("LayerNormalization") == (0 if norm == "post" else 7)
+    assert texts.count("add, LayerNormalization") == (5 if norm == "post" else 0)
+    assert {"2 times EncoderBlock", "3 times DecoderBlock"} <= set(texts)
+    assert saved(figure, tmp_path)
+    assert "TiedLogits" in [text.get_text() for text in visualization.plot_stacks().axes[0].texts]
