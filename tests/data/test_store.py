@@ -191,9 +191,11 @@ def test_pairs_are_dropped_and_counted(tokenizer):
     dataset = parallel_dataset(sources, targets, tokenizer, max_length=len(tokenizer.encode(long)) - 1)
     statistics = dataset.statistics
     assert (statistics.read, statistics.kept) == (7, 2)
-    assert statistics.dropped == {"empty": 3, "too_long": 2, "ratio": 0}
+    assert statistics.dropped == {"without": 0, "empty": 3, "too_long": 2, "ratio": 0}
     dataset = parallel_dataset(sources, targets, tokenizer)
-    assert dataset.statistics.dropped == {"empty": 3, "too_long": 0, "ratio": 1}
+    assert dataset.statistics.dropped == {"without": 0, "empty": 3, "too_long": 0, "ratio": 1}
+    held_out = parallel_dataset(sources, targets, tokenizer, without=["ka", "", "unheard of"])
+    assert held_out.statistics.dropped == {"without": 2, "empty": 2, "too_long": 0, "ratio": 1}
     assert parallel_dataset(sources, targets, tokenizer, max_ratio=None).statistics.dropped["ratio"] == 0
     assert (dataset.statistics.source_words, dataset.statistics.target_words) == (2 + 60 + 1, 1 + 60 + 1)
     tokens = sum(len(tokenizer.encode(text)) for text in ("ba be", long, "ka"))
@@ -201,6 +203,15 @@ def test_pairs_are_dropped_and_counted(tokenizer):
     assert dataset.statistics.tokens_per_word("source") == tokens / 63
     assert "7 read, 3 kept" in dataset.describe()
     assert "1 dropped: lengths that cannot belong together" in dataset.describe()
+
+
+def test_what_is_left_out_has_a_store_of_its_own(files, tokenizer, tmp_path):
+    whole = parallel_dataset(*files, tokenizer)
+    source = files[0].read_text(encoding="utf8").splitlines()[0]
+    rest = parallel_dataset(*files, tokenizer, without=[source])
+    assert len(stores(tmp_path)) == 2
+    assert rest.statistics.dropped["without"] >= 1
+    assert rest.statistics.kept == whole.statistics.kept - rest.statistics.dropped["without"]
 
 
 def test_the_statistics_are_stored(files, tokenizer, tmp_path):

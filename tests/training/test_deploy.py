@@ -70,7 +70,7 @@ def test_the_command_that_slurm_runs(srun):
     backend, python, flag, module, *words = ran.stdout.splitlines()
     assert (backend, python, flag, module) == ("jax", ".venv/bin/python", "-m", "keras_transformer_training.train")
     options = parse_arguments(words)
-    assert (options.recipe, str(options.output), options.resume) == ("recipes/my.toml", "runs/my", True)
+    assert (options.recipe, str(options.output), options.resume) == (["recipes/my.toml"], "runs/my", True)
     assert options.set == ["data.batch_tokens=25000"]
     request = read_device_request(options, {"SLURM_NTASKS": "2", "SLURM_PROCID": "1"})
     assert request == DeviceRequest(devices=8, processes=2, process_id=1, coordinator="node07:18456")
